@@ -1,0 +1,50 @@
+# Everything runs in a local .venv that these rules make themselves; nothing is installed elsewhere.
+PYTHON ?= python3
+BIN := .venv/bin
+UV_VERSION := 0.13.7
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_LINK_MODE := copy
+
+.PHONY: help setup demo test lint format coverage e2e soak bench bench-cluster clean
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+setup: .venv/.ready  ## make the local environment
+
+.venv/.ready: pyproject.toml uv.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
+	@$(BIN)/uv sync --quiet --frozen --inexact
+	@touch $@
+
+demo: setup  ## the main job, end to end, in under a minute
+	@$(BIN)/muster demo
+
+test: setup  ## unit, property and core scenario tests
+	$(BIN)/pytest -n 2 -m "not e2e and not slow" --cov --cov-report=term:skip-covered
+
+lint: setup  ## format, lint, types, architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: setup  ## rewrite the code in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+e2e: setup  ## slow tests: crash tests, real kubectl, a real kube-apiserver where Go is installed
+	$(BIN)/pytest -m "e2e or slow" -p no:randomly --timeout 1800
+
+soak: setup  ## long runs under load
+	$(BIN)/python -m bench.soak
+
+bench: setup  ## the figures of docs/benchmarks.md
+	$(BIN)/python -m bench
+
+bench-cluster: setup  ## side by side with kube-scheduler on a real kube-apiserver
+	$(BIN)/python -m bench.cluster
+
+clean:  ## remove what these rules made
+	rm -rf .venv .hypothesis .coverage htmlcov dist

@@ -1,0 +1,1 @@
+"""The objects and their rules: types, versions, defaults, validation, quantities, selectors."""

@@ -1,0 +1,1 @@
+"""The embedded control plane: server, engine, controllers and nodes started and stopped as one."""

@@ -1,0 +1,1 @@
+"""One module per scheduling rule, all of one shape, registered in one list."""

@@ -1,0 +1,1 @@
+"""What happens to an object between decoding and storing: defaulting, priority, finalizers, limits."""

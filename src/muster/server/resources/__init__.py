@@ -1,0 +1,1 @@
+"""One declarative registry of the kinds that are served."""

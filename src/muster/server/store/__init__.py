@@ -1,0 +1,1 @@
+"""Where objects live: one interface, a memory store and a SQLite store."""
