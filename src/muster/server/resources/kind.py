@@ -1,0 +1,99 @@
+"""One served kind, declared as a value: its names, its versions, its lifecycle hooks, how it prints.
+
+Adding a kind to the server is one `Kind` in the registry (`muster.server.resources.registry`). The hooks work on plain
+JSON dicts in the storage version and change them in place:
+
+    default          at decode, before anything else (create, update, patch)
+    prepare_create   wipe what clients may not set (status ...), drop gated fields, generation
+    prepare_update   copy what clients may not change (status on the main resource, spec on /status ...)
+    admit            admission that may look at other objects (priority, namespace, finalizers); async
+    validate         field errors of the new object; `old` is None on create; `subresource` is "" for the main resource
+
+Order on a write: default, prepare, admit, validate, store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from muster.api.errors import FieldError
+from muster.server.request import User
+
+Obj = dict[str, Any]
+
+
+class Reader(Protocol):
+    """What admission may ask of the server while it handles a write."""
+
+    def get(self, plural: str, group: str, namespace: str, name: str) -> Obj | None: ...
+
+    def list(self, plural: str, group: str, namespace: str = "") -> list[Obj]: ...
+
+
+@dataclass(slots=True)
+class Write:
+    """One write on its way to the store, as admission sees it."""
+
+    kind: Kind
+    operation: str  # CREATE, UPDATE, DELETE
+    namespace: str
+    name: str
+    subresource: str
+    user: User
+    dry_run: bool
+    reader: Reader
+    warnings: list[str] = field(default_factory=list[str])
+
+
+Defaulter = Callable[[Obj], None]
+Preparer = Callable[[Obj, Obj | None, str], None]  # (new, old, subresource)
+Validator = Callable[[Obj, Obj | None, str], list[FieldError]]  # (new, old, subresource)
+Admitter = Callable[[Write, Obj, Obj | None], Awaitable[None]]  # raises ApiError to refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a server-printed table. `cell` reads the storage-version object."""
+
+    name: str
+    cell: Callable[[Obj], Any]
+    type: str = "string"
+    format: str = ""
+    wide: bool = False
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind that the server serves."""
+
+    group: str
+    versions: tuple[str, ...]  # served, in order of preference
+    kind: str
+    plural: str
+    namespaced: bool
+    singular: str = ""
+    storage_version: str = ""  # default: the first of `versions`
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()  # "status", "scale", "binding", "eviction", "log", "token"
+    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    storage_hash: str = ""
+    columns: tuple[Column, ...] = ()
+    selectable: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict[str, Callable[[Obj], str]])
+    default: Defaulter | None = None
+    prepare: Preparer | None = None
+    validate: Validator | None = None
+    admit: tuple[Admitter, ...] = ()
+    convert: Callable[[Obj, str], Obj] | None = None  # (object in any version, target version) -> object
+    name_rule: str = "subdomain"  # subdomain | label | path
+    generation: bool = False  # metadata.generation counts spec changes
+    unconditional_update: bool = True
+    create_on_update: bool = False
+    graceful: bool = False  # pods: deletionTimestamp first, gone when the kubelet says so
+
+    @property
+    def stored_as(self) -> str:
+        return self.storage_version or self.versions[0]
