@@ -55,7 +55,7 @@ ensure() {
     exec {lock}>"$stamps/$name.lock"
     flock "$lock"
     if ! is_current "$name"; then
-        echo "build.sh: building $name $version (minutes the first time)" >&2
+        echo "build.sh: building $name for Kubernetes $version (minutes the first time)" >&2
         compile "$name"
         echo "build.sh: built $name in $((SECONDS - started)) s" >&2
     fi

@@ -1,5 +1,5 @@
-// Command etcd is the etcd server alone: the upstream main lives in a module which the Go proxy does not
-// need to have, and the tests need neither its client tools nor its gateway.
+// Command etcd is the etcd server. Upstream's own main package is in a module whose 3.7 releases the Go module
+// proxy does not have; the server module has all but these few lines.
 package main
 
 import (

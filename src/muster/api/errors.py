@@ -46,7 +46,7 @@ class FieldError(NamedTuple):
     def body(self) -> str:
         """The error without the field's path, as Kubernetes puts it into a cause's message."""
         words = _WORDS[self.type]
-        if self.type in (REQUIRED, FORBIDDEN, TOO_LONG, TOO_MANY):
+        if self.type in (REQUIRED, FORBIDDEN, TOO_LONG):
             text = words
         else:
             text = f"{words}: {_quote(self.value)}"

@@ -6,6 +6,8 @@ Other versions are converted to and from these in `muster.api.versions`. Unlike 
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from muster.api.types import Condition, Leaf, ObjectMeta
@@ -30,6 +32,8 @@ MAX_PRIORITY = 1_000_000_000
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 NEVER = "Never"
 
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
 
 class GroupMeta(ObjectMeta, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """Metadata of a group, with the annotations that carry what another version cannot express."""
@@ -42,7 +46,7 @@ class Empty(Leaf, frozen=True):
 
 
 class GangPolicy(Leaf, frozen=True):
-    min_count: int | None = None
+    min_count: Int32 | None = None
 
 
 class SchedulingPolicy(Leaf, frozen=True):
@@ -51,7 +55,7 @@ class SchedulingPolicy(Leaf, frozen=True):
 
 
 class CompositeGangPolicy(Leaf, frozen=True):
-    min_group_count: int | None = None
+    min_group_count: Int32 | None = None
 
 
 class CompositeSchedulingPolicy(Leaf, frozen=True):
@@ -97,7 +101,7 @@ class PodGroupSpec(Leaf, frozen=True):
     resource_claims: tuple[GroupResourceClaim, ...] | None = None
     disruption_mode: DisruptionMode | None = None
     priority_class_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     preemption_policy: str | None = None
 
 
@@ -126,7 +130,7 @@ class CompositePodGroupSpec(Leaf, frozen=True):
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: DisruptionMode | None = None
     priority_class_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     preemption_policy: str | None = None
 
 
@@ -149,7 +153,7 @@ class PodGroupTemplate(Leaf, frozen=True):
     resource_claims: tuple[GroupResourceClaim, ...] | None = None
     disruption_mode: DisruptionMode | None = None
     priority_class_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     preemption_policy: str | None = None
 
 
@@ -159,7 +163,7 @@ class CompositePodGroupTemplate(Leaf, frozen=True):
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: DisruptionMode | None = None
     priority_class_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     preemption_policy: str | None = None
     pod_group_templates: tuple[PodGroupTemplate, ...] | None = None
     composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] | None = None

@@ -1,1 +1,9 @@
-"""One module per controller. Each watches through the client and brings the stored objects to what they should be."""
+"""Upkeep: one module per controller, all over one set of shared watches.
+
+`run_all(client)` runs them until cancelled; `ControllerManager` is the same with a `ready` event and an
+`idle` flag for whoever starts and stops them.
+"""
+
+from muster.controllers.running import CONTROLLERS, ControllerManager, run_all
+
+__all__ = ["CONTROLLERS", "ControllerManager", "run_all"]

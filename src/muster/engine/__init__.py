@@ -1,1 +1,5 @@
-"""The shell around the brain: informers, binder, status writer, leases, metrics. All I/O and all waiting live here."""
+"""The shell around the brain: informers bring events in, lanes carry decisions out.
+
+All waiting, all I/O and all concurrency of scheduling live here; what to do is decided in
+`muster.scheduler`. `Engine` (in `muster.engine.engine`) is the whole of it as one object.
+"""

@@ -1,1 +1,8 @@
-"""From a root and a snapshot to a verdict: gangs, trees, topology, exact search, validation."""
+"""From a root and a snapshot to a verdict: gangs, trees, topology, exact search, validation.
+
+`plan` looks for seats, `validate` and `check_proof` judge what it says without sharing code with it.
+"""
+
+from muster.scheduler.planning.planner import DEFAULT_STEPS, plan
+
+__all__ = ["DEFAULT_STEPS", "plan"]

@@ -1,1 +1,33 @@
-"""What happens to an object between decoding and storing: defaulting, priority, finalizers, limits."""
+"""What happens to an object between decoding and storing where other objects matter: namespaces, priority, protection.
+
+Each step is one `Admitter`, listed here by the kind it is for; the registry takes a kind's chain from
+`admitters_for`. Evictions are guarded by `eviction.BudgetGuard`, and `bootstrap.bootstrap_objects` is
+what a new server starts with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from muster.server.admission.namespace_lifecycle import admit_namespace
+from muster.server.admission.pods import admit_service_account, admit_toleration_seconds
+from muster.server.admission.priority import admit_group_priority, admit_pod_priority, admit_priority_class
+from muster.server.admission.protection import admit_protection
+from muster.server.admission.services import admit_cluster_ip
+from muster.server.resources.kind import Admitter
+
+_STEPS: Mapping[tuple[str, str], tuple[Admitter, ...]] = {
+    ("", "pods"): (admit_service_account, admit_toleration_seconds, admit_pod_priority),
+    ("", "services"): (admit_cluster_ip,),
+    ("scheduling.k8s.io", "priorityclasses"): (admit_priority_class,),
+    ("scheduling.k8s.io", "podgroups"): (admit_group_priority, admit_protection),
+    ("scheduling.k8s.io", "compositepodgroups"): (admit_group_priority, admit_protection),
+}
+
+
+def admitters_for(group: str, plural: str, namespaced: bool) -> tuple[Admitter, ...]:
+    """The admission chain of a kind, in order."""
+    steps = _STEPS.get((group, plural), ())
+    if namespaced or (group, plural) == ("", "namespaces"):
+        return (admit_namespace, *steps)
+    return steps

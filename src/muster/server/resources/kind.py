@@ -53,16 +53,43 @@ Validator = Callable[[Obj, Obj | None, str], list[FieldError]]  # (new, old, sub
 Admitter = Callable[[Write, Obj, Obj | None], Awaitable[None]]  # raises ApiError to refuse
 
 
+class Surroundings(Protocol):
+    """What a table cell may ask beyond its own object."""
+
+    now: float
+
+    def members(self, namespace: str, group: str) -> tuple[int, int]:
+        """(bound, known) pods of a pod group."""
+        ...
+
+    def children(self, namespace: str, composite: str) -> int:
+        """Groups and composites that name this composite as their parent."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a server-printed table. `cell` reads the storage-version object."""
 
     name: str
-    cell: Callable[[Obj], Any]
+    cell: Callable[[Obj, Surroundings], Any]
     type: str = "string"
     format: str = ""
     wide: bool = False
     description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How a kind shows objects that another kind stores (events in two groups)."""
+
+    table: str  # the table of the kind that stores them
+    api_version: str  # what that kind calls them
+    inward: Callable[[Obj], Obj]
+    outward: Callable[[Obj], Obj]
+
+
+Answer = Callable[[Write, Obj], Awaitable[Obj]]  # a review: asked by create, answered, never stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +120,22 @@ class Kind:
     unconditional_update: bool = True
     create_on_update: bool = False
     graceful: bool = False  # pods: deletionTimestamp first, gone when the kubelet says so
+    alike: tuple[str, ...] = ()  # versions whose fields equal the storage version's: same bytes, other apiVersion
+    face: Face | None = None
+    answer: Answer | None = None
+    returns_deleted: bool = False  # a delete that removes at once answers with the object, not with a Status
+    serving: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # verbs of a subresource
 
     @property
     def stored_as(self) -> str:
         return self.storage_version or self.versions[0]
+
+    @property
+    def table(self) -> str:
+        """The name of its table in the store."""
+        if self.face is not None:
+            return self.face.table
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def api_version(self, version: str) -> str:
+        return f"{self.group}/{version}" if self.group else version

@@ -1,1 +1,1 @@
-"""Where objects live: one interface, a memory store and a SQLite store."""
+"""Where objects live: one interface, one in-memory view that all reads use, two implementations (memory, SQLite)."""

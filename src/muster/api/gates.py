@@ -1,0 +1,107 @@
+"""Feature gates: which parts of the group API are on, as `--feature-gates=A=true,B=false` says.
+
+Everything this project does is on by default. A gate whose dependency is off is off as well; that is
+reported as a message for the caller to log, because this room does no I/O. Gates of Kubernetes that
+change nothing here are known by name, so that a kube-scheduler command line can be reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+GENERIC_WORKLOAD = "GenericWorkload"
+GANG_SCHEDULING = "GangScheduling"
+WORKLOAD_AWARE_PREEMPTION = "WorkloadAwarePreemption"
+TOPOLOGY = "TopologyAwareWorkloadScheduling"
+COMPOSITE = "CompositePodGroup"
+PREEMPTION_POLICY = "PodGroupPreemptionPolicy"
+RESOURCE_CLAIMS = "DRAWorkloadResourceClaims"
+WORKLOAD_WITH_JOB = "WorkloadWithJob"
+DELAYED_PREEMPTION = "DelayedPreemption"
+
+
+class Gate(NamedTuple):
+    """What a gate is by default, what it needs, and why it cannot be switched, if it cannot."""
+
+    default: bool
+    needs: tuple[str, ...] = ()
+    locked: str = ""
+
+
+# Dependencies stand before their dependents, so that one pass resolves every chain.
+KNOWN: Mapping[str, Gate] = {
+    "DynamicResourceAllocation": Gate(True, (), "it is part of Kubernetes since 1.35"),
+    GENERIC_WORKLOAD: Gate(True),
+    # Off: members of groups are scheduled as single pods and keep their fields.
+    GANG_SCHEDULING: Gate(True, (GENERIC_WORKLOAD,)),
+    WORKLOAD_AWARE_PREEMPTION: Gate(True, (GANG_SCHEDULING,)),
+    TOPOLOGY: Gate(True, (GENERIC_WORKLOAD,)),
+    COMPOSITE: Gate(True, (GENERIC_WORKLOAD, TOPOLOGY)),
+    PREEMPTION_POLICY: Gate(True, (GENERIC_WORKLOAD,)),
+    # The claims themselves are not allocated yet: the gate only lets the fields be stored.
+    RESOURCE_CLAIMS: Gate(True, ("DynamicResourceAllocation", GENERIC_WORKLOAD)),
+    WORKLOAD_WITH_JOB: Gate(True, (GENERIC_WORKLOAD,)),
+    DELAYED_PREEMPTION: Gate(True, (), "victims are never evicted before a checked plan needs them"),
+    "OpportunisticBatching": Gate(True),
+    "SchedulerAsyncPreemption": Gate(True),
+    "SchedulerAsyncAPICalls": Gate(False),
+    "SchedulerPopFromBackoffQ": Gate(True),
+    "NominatedNodeNameForExpectation": Gate(True),
+    "ClearingNominatedNodeNameAfterBinding": Gate(True),
+    "SchedulerPreQueueingHints": Gate(False),
+    "InterPodAffinityHostnameFastPath": Gate(False),
+}
+
+
+class FeatureGates(msgspec.Struct, frozen=True):
+    """The gates that are on."""
+
+    on: frozenset[str]
+
+    def enabled(self, name: str) -> bool:
+        """Whether a gate is on. Asking for a name that is no gate is a mistake in the program."""
+        if name not in KNOWN:
+            raise KeyError(name)
+        return name in self.on
+
+
+def parse(text: str = "") -> tuple[FeatureGates, list[str]]:
+    """The gates of a `--feature-gates` value, and what to log about them. ValueError says what is wrong with it."""
+    chosen: dict[str, bool] = {}
+    for part in text.split(","):
+        if not part.strip():
+            continue
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise ValueError(f"missing bool value for feature gate {name!r}: write {name}=true or {name}=false")
+        chosen[name] = _switch(name, value)
+    return resolve(chosen)
+
+
+def _switch(name: str, value: str) -> bool:
+    if name not in KNOWN:
+        raise ValueError(f"unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")
+    if value.lower() not in ("true", "false", "t", "f", "1", "0"):
+        raise ValueError(f"invalid value of {name}={value}: must be true or false")
+    on = value.lower() in ("true", "t", "1")
+    if KNOWN[name].locked and on != KNOWN[name].default:
+        raise ValueError(f"{name}={value} is not supported: {KNOWN[name].locked}")
+    return on
+
+
+def resolve(chosen: Mapping[str, bool]) -> tuple[FeatureGates, list[str]]:
+    """The gates that are on when some were chosen, and one message for each that lacks a dependency."""
+    on = {name for name, gate in KNOWN.items() if chosen.get(name, gate.default)}
+    messages: list[str] = []
+    for name, gate in KNOWN.items():
+        missing = [needed for needed in gate.needs if needed not in on]
+        if name in on and missing:
+            on.discard(name)
+            messages.append(f"feature gate {name} is disabled: it depends on {', '.join(missing)}, which is off")
+    return FeatureGates(frozenset(on)), messages
+
+
+DEFAULT = resolve({})[0]

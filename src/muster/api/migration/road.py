@@ -1,0 +1,122 @@
+"""The road of a migration: read the old Workloads, find their members, write everything anew, in the input's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from muster.api import versions
+from muster.api.groups import GROUP, HUB
+from muster.api.manifests import CRD_GROUP, CRD_LABEL, pod_specs
+from muster.api.migration import embedded, members
+from muster.api.migration.notes import Note, name, namespace, title
+from muster.api.validation import fields
+from muster.api.validation.fields import Obj
+
+_NEWEST = "v1beta1"
+
+
+class Migrated(NamedTuple):
+    """The new objects, and what there is to say about them."""
+
+    objects: list[Obj]
+    notes: list[Note]
+
+
+def migrate(objects: Iterable[Obj], *, to_crd: bool = False) -> Migrated:
+    """Objects of any age as current ones: for the native API, or for Muster's own CRDs."""
+    given = list(objects)
+    notes: list[Note] = []
+    old = {(namespace(obj), name(obj)): embedded.read(obj, notes) for obj in given if embedded.is_embedded(obj)}
+    # Members first: they tell how many replicas a group has, and how many pods.
+    found = [members.find(obj, old, notes) for obj in given]
+    result: list[Obj] = []
+    for obj, membership in zip(given, found, strict=True):
+        if embedded.is_embedded(obj):
+            result += embedded.rewritten(old[(namespace(obj), name(obj))], notes)
+        elif membership is not None:
+            result.append(members.rewritten(obj, membership, notes))
+        else:
+            result.append(_current(members.without_links(obj), notes))
+    if to_crd:
+        result = [_as_crd(obj, notes) for obj in result]
+    return Migrated(result, notes)
+
+
+def _current(obj: Obj, notes: list[Note]) -> Obj:
+    """A group object in the newest version that serves its kind."""
+    group, _, version = fields.as_text(obj.get("apiVersion")).rpartition("/")
+    kind = fields.as_text(obj.get("kind"))
+    if group != GROUP or kind not in versions.KINDS or version not in versions.VERSIONS:
+        return obj
+    obj = _nested_reference(obj, notes)
+    if version != "v1alpha2":
+        return obj
+    converted = versions.convert(obj, _NEWEST)
+    notes.append(Note(title(obj), f"{obj['apiVersion']} became {converted['apiVersion']}"))
+    notes += [Note(title(obj), f"{before} became {after}") for before, after in _renames(obj)]
+    return converted
+
+
+def _renames(obj: Obj) -> Iterator[tuple[str, str]]:
+    spec = fields.as_object(obj.get("spec"))
+    if spec.get("podGroupTemplateRef") is not None:
+        yield "spec.podGroupTemplateRef.workload", "spec.workloadRef"
+    holders = [("spec", spec)]
+    holders += [
+        (f"spec.podGroupTemplates[{index}]", fields.as_object(item))
+        for index, item in enumerate(fields.as_list(spec.get("podGroupTemplates")))
+    ]
+    for path, holder in holders:
+        mode = holder.get("disruptionMode")
+        if mode in ("Pod", "PodGroup"):
+            yield f'{path}.disruptionMode "{mode}"', "{single: {}}" if mode == "Pod" else "{all: {}}"
+
+
+def _nested_reference(obj: Obj, notes: list[Note]) -> Obj:
+    """A reference written flat, as some articles show it, in the form of its version."""
+    spec = fields.as_object(obj.get("spec"))
+    reference = fields.as_object(spec.get("podGroupTemplateRef"))
+    flat = "workloadName" in reference or "podGroupTemplateName" in reference
+    nested = fields.as_object(reference.get("workload"))
+    is_old = fields.as_text(obj.get("apiVersion")).endswith("/v1alpha2")
+    if not flat and (is_old or not nested):
+        return obj
+    workload = reference if flat else nested
+    if is_old:
+        return {**obj, "spec": {**spec, "podGroupTemplateRef": {"workload": workload}}}
+    rest = {key: value for key, value in spec.items() if key != "podGroupTemplateRef"}
+    notes.append(Note(title(obj), "spec.podGroupTemplateRef became spec.workloadRef"))
+    renamed = {"workloadName": workload.get("workloadName"), "templateName": workload.get("podGroupTemplateName")}
+    return {**obj, "spec": {"workloadRef": renamed, **rest}}
+
+
+# --- Muster's own CRDs -----------------------------------------------------------------------------
+
+
+def _as_crd(obj: Obj, notes: list[Note]) -> Obj:
+    group, _, version = fields.as_text(obj.get("apiVersion")).rpartition("/")
+    kind = fields.as_text(obj.get("kind"))
+    if group == GROUP and kind in versions.KINDS and version in versions.VERSIONS:
+        hub = versions.convert(obj, HUB)
+        notes.append(Note(title(obj), f"{obj['apiVersion']} became {CRD_GROUP}/{HUB}"))
+        if kind == "PodGroup" and len(name(obj)) > 63:
+            notes.append(Note(title(obj), "its name is longer than a label may be (63): no pod can name it"))
+        return {**hub, "apiVersion": f"{CRD_GROUP}/{HUB}"}
+    for at in pod_specs(obj):
+        group_named = fields.as_object(fields.as_object(at.holder["spec"]).get("schedulingGroup")).get("podGroupName")
+        if isinstance(group_named, str):
+            notes.append(
+                Note(title(obj), f"{at.spec_path}.schedulingGroup became the label {CRD_LABEL}: {group_named}")
+            )
+            return members.along(obj, at.path.split(".") if at.path else [], _labelled)
+    return obj
+
+
+def _labelled(holder: Obj) -> Obj:
+    spec = fields.as_object(holder["spec"])
+    group = fields.as_object(spec.get("schedulingGroup")).get("podGroupName")
+    metadata = fields.as_object(holder.get("metadata"))
+    labels = {**fields.as_object(metadata.get("labels")), CRD_LABEL: group}
+    rest = {key: value for key, value in spec.items() if key != "schedulingGroup"}
+    return {**holder, "metadata": {**metadata, "labels": labels}, "spec": rest}

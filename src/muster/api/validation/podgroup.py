@@ -1,0 +1,78 @@
+"""What happens to a PodGroup on a write: defaults, preparation and the rules it must keep.
+
+The preemption policy is not a default of decoding: admission takes it from the priority class, which
+it could not do once a default stood there.
+"""
+
+from __future__ import annotations
+
+from muster.api import gates
+from muster.api.errors import INVALID, REQUIRED, FieldError
+from muster.api.gates import FeatureGates
+from muster.api.groups import MAX_RESOURCE_CLAIMS
+from muster.api.validation import conditions, fields, formats, group_fields
+from muster.api.validation.fields import MISSING, Change, Errors, Obj
+
+
+def default(obj: Obj) -> None:
+    """Fill in what the author left out."""
+    group_fields.default_mode(obj)
+
+
+def prepare(new: Obj, old: Obj | None, subresource: str, feature_gates: FeatureGates = gates.DEFAULT) -> None:
+    """Restore what this write may not touch and drop the fields whose gate is off."""
+    if subresource == "status" and old is not None:
+        group_fields.keep_all_but_status(new, old)
+        return
+    group_fields.keep_status(new, old)
+    group_fields.keep_preemption_policy(new, old)
+    stored = fields.as_object((old or {}).get("spec"))
+    for field, gate in (
+        ("parentCompositePodGroupName", gates.COMPOSITE),
+        ("schedulingConstraints", gates.TOPOLOGY),
+        ("resourceClaims", gates.RESOURCE_CLAIMS),
+        ("preemptionPolicy", gates.PREEMPTION_POLICY),
+    ):
+        enabled, in_use = feature_gates.enabled(gate), bool(stored.get(field))
+        group_fields.drop(new.get("spec"), field, enabled=enabled, in_use=in_use)
+
+
+def validate(new: Obj, old: Obj | None, subresource: str, feature_gates: FeatureGates = gates.DEFAULT) -> Errors:
+    """Every error of a PodGroup; `old` is None on a create."""
+    if subresource == "status":
+        return _status(new, old)
+    spec = Change("spec", fields.as_object(new.get("spec")), MISSING if old is None else old.get("spec"))
+    errors = group_fields.parent(spec.at("parentCompositePodGroupName"), feature_gates.enabled(gates.COMPOSITE))
+    errors += group_fields.workload_ref(spec.at("workloadRef"), required=False)
+    if old is None and spec.new.get("parentCompositePodGroupName") and spec.new.get("workloadRef") is None:
+        why = "must be set when parentCompositePodGroupName is set"
+        errors.append(FieldError(REQUIRED, "spec.workloadRef", None, why))
+    errors += group_fields.policy(spec.at("schedulingPolicy"), "minCount")
+    errors += group_fields.constraints(spec.at("schedulingConstraints"), feature_gates.enabled(gates.TOPOLOGY))
+    claims_on = feature_gates.enabled(gates.RESOURCE_CLAIMS)
+    errors += group_fields.resource_claims(spec.at("resourceClaims"), claims_on)
+    errors += group_fields.disruption_mode(spec.at("disruptionMode"))
+    return errors + group_fields.priority(spec, feature_gates)
+
+
+def _status(new: Obj, old: Obj | None) -> Errors:
+    status = Change("status", fields.as_object(new.get("status")), MISSING if old is None else old.get("status"))
+    errors = conditions.validate(status.at("conditions"))
+    return errors + _claim_statuses(status.at("resourceClaimStatuses"), fields.as_object(new.get("spec")))
+
+
+def _claim_statuses(change: Change, spec: Obj) -> Errors:
+    if change.same:
+        return []
+    if errors := fields.too_many(change, MAX_RESOURCE_CLAIMS):
+        return errors
+    declared = {fields.as_object(claim).get("name") for claim in fields.as_list(spec.get("resourceClaims"))}
+    items, errors = fields.items_by_name(change)
+    for item in items:
+        name = item.at("name")
+        errors += fields.text(name, formats.dns_label, required=True)
+        errors += fields.text(item.at("resourceClaimName"), formats.dns_subdomain)
+        if name.new and name.new not in declared:
+            why = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(FieldError(INVALID, name.path, name.new, why))
+    return errors

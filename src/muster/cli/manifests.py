@@ -1,0 +1,89 @@
+"""The manifests a user names: files, directories, standard input; YAML or JSON; one object or many.
+
+Everything is bounded: a file that is too large is refused before it is read whole, and each document is read and
+checked on its own. A `List` counts as the objects in it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from muster.cli.documents import Document, ManifestError, read
+
+MAX_BYTES = 16 * 1024 * 1024
+SUFFIXES = (".yaml", ".yml", ".json")
+
+__all__ = ["MAX_BYTES", "Document", "ManifestError", "documents", "objects", "sources"]
+
+
+def sources(paths: Iterable[str], *, recursive: bool = False) -> Iterator[tuple[str, Path | None]]:
+    """The files behind what was named, in a fixed order; None stands for standard input."""
+    for name in paths:
+        path = Path(name)
+        if name == "-":
+            yield "<stdin>", None
+        elif path.is_dir():
+            found = path.rglob("*") if recursive else path.iterdir()
+            for each in sorted(found):
+                if each.suffix in SUFFIXES and each.is_file():
+                    yield str(each), each
+        else:
+            yield name, path
+
+
+def load(source: str, path: Path | None) -> bytes:
+    """The bytes of one source, or a ManifestError when there are none or too many."""
+    try:
+        if path is None:
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ManifestError(source, 1, f"cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise ManifestError(source, 1, f"larger than {MAX_BYTES // 2**20} MiB; split it into smaller files")
+    return data
+
+
+def documents(source: str, path: Path | None) -> Iterator[Document]:
+    """The objects of one source, lists unpacked."""
+    for document in read(source, load(source, path)):
+        yield from _unpacked(document)
+
+
+def _unpacked(document: Document) -> Iterator[Document]:
+    value: Any = document.value
+    if not isinstance(value, dict):
+        yield document
+        return
+    holder = cast("dict[str, Any]", value)
+    items = holder.get("items")
+    if not str(holder.get("kind") or "").endswith("List") or not isinstance(items, list):
+        yield document
+        return
+    for index, item in enumerate(cast("list[Any]", items)):
+        prefix = f"items[{index}]"
+        inside = {
+            path[len(prefix) + 1 :]: line for path, line in document.lines.items() if path.startswith(f"{prefix}.")
+        }
+        yield Document(document.source, document.lines.get(prefix, document.line), item, inside)
+    if document.problems:
+        yield Document(document.source, document.line, None, {}, document.problems)
+
+
+def objects(paths: Iterable[str], *, recursive: bool = False) -> list[dict[str, Any]]:
+    """Every object of the named files, in order. Raises ManifestError for the first thing that is not one."""
+    found: list[dict[str, Any]] = []
+    for source, path in sources(paths, recursive=recursive):
+        for document in documents(source, path):
+            if document.problems:
+                line, message = document.problems[0]
+                raise ManifestError(source, line, message)
+            if not isinstance(document.value, dict):
+                raise ManifestError(source, document.line, "a manifest must be an object")
+            found.append(cast("dict[str, Any]", document.value))
+    return found

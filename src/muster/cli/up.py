@@ -1,0 +1,198 @@
+"""`muster up`: a Kubernetes API with gang scheduling in one process, until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muster.cli import exits
+
+if TYPE_CHECKING:
+    from muster.plane.options import Options
+    from muster.plane.plane import Plane
+
+DEFAULT_DATA = Path("~/.muster")
+
+
+@click.command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=6443, show_default=True, help="Port; 0 takes a spare one."
+)
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"Directory that keeps everything across restarts.  [default: {DEFAULT_DATA}]",
+)
+@click.option("--memory", is_flag=True, help="Keep nothing.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the kubeconfig.  [default: kubeconfig in the data directory]",
+)
+@click.option(
+    "--nodes", type=click.IntRange(0, 100_000), default=3, show_default=True, help="Simulated nodes; 0: none."
+)
+@click.option("--node-cpu", default="32", show_default=True, help="CPUs of a node.")
+@click.option("--node-memory", default="256Gi", show_default=True, help="Memory of a node.")
+@click.option("--node-gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node.")
+@click.option("--nodes-per-rack", type=click.IntRange(0), default=0, help="Nodes in a rack; 0: no racks.")
+@click.option("--racks-per-block", type=click.IntRange(0), default=0, help="Racks in a block; 0: no blocks.")
+@click.option("--no-scheduler", is_flag=True, help="Leave pods to another scheduler.")
+@click.option("--no-controllers", is_flag=True, help="Leave upkeep to other controllers.")
+@click.option("--feature-gates", default="", metavar="A=true,B=false", help="Switch features.")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="KubeSchedulerConfiguration."
+)
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='Bearer tokens, a line each: token,user,uid,"group,group".',
+)
+@click.option("-v", "--verbose", count=True, help="Log more; twice for every request.")
+def command(verbose: int, **flags: Any) -> None:
+    """Start an API server, the scheduler and simulated nodes in one process.
+
+    Then use plain kubectl. Everything is kept in the data directory unless --memory is given.
+    """
+    logging.basicConfig(
+        level=(logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)],
+        format="%(levelname).1s%(asctime)s %(name)s] %(message)s",
+        datefmt="%m%d %H:%M:%S",
+    )
+    options = _options(**flags)
+    with _runner() as runner:
+        runner.run(_serve(options))
+
+
+def _runner() -> asyncio.Runner:
+    if sys.platform == "linux":
+        import uvloop
+
+        return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    return asyncio.Runner()
+
+
+def _options(
+    *,
+    port: int,
+    bind_address: str,
+    data: Path | None,
+    memory: bool,
+    kubeconfig: Path | None,
+    nodes: int,
+    node_cpu: str,
+    node_memory: str,
+    node_gpu: int,
+    nodes_per_rack: int,
+    racks_per_block: int,
+    no_scheduler: bool,
+    no_controllers: bool,
+    feature_gates: str,
+    config: Path | None,
+    token_file: Path | None,
+) -> Options:
+    from muster.api import gates
+    from muster.plane.options import NodeOptions, Options
+
+    if memory and data is not None:
+        raise click.UsageError("--memory keeps nothing, so it cannot be combined with --data")
+    try:
+        chosen, notes = gates.parse(feature_gates)
+    except ValueError as error:
+        raise click.UsageError(f"--feature-gates: {error}") from None
+    for note in notes:
+        click.echo(note, err=True)
+    directory = None if memory else (data or DEFAULT_DATA).expanduser().absolute()
+    if kubeconfig is None:
+        kubeconfig = directory / "kubeconfig" if directory is not None else _temporary_kubeconfig()
+    return Options(
+        data=directory,
+        host=bind_address,
+        port=port,
+        kubeconfig=kubeconfig.expanduser().absolute(),
+        token_file=token_file,
+        controllers=not no_controllers,
+        scheduler=not no_scheduler,
+        scheduler_config=config,
+        nodes=NodeOptions(nodes, node_cpu, node_memory, node_gpu, nodes_per_rack, racks_per_block),
+        gates=chosen,
+    )
+
+
+def _temporary_kubeconfig() -> Path:
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="muster-")) / "kubeconfig"
+
+
+async def _serve(options: Options) -> None:
+    """Run until a signal, or until a part fails."""
+    from muster.plane.plane import Plane
+    from muster.server.store.records import StoreLockedError
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    plane = Plane(options)
+    try:
+        await plane.start()
+    except StoreLockedError as error:
+        raise exits.Failure(f"{error}; stop it first, or choose another directory with --data") from None
+    except OSError as error:
+        raise exits.Failure(_cannot_start(options, error), exits.UNAVAILABLE) from None
+    except ValueError as error:
+        raise exits.Failure(str(error), exits.BAD_INPUT) from None
+    try:
+        _welcome(plane)
+        await _until(stop, plane)
+    finally:
+        await plane.stop()
+        _forget(options)
+    click.echo("Stopped.")
+
+
+async def _until(stop: asyncio.Event, plane: Plane) -> None:
+    stopping, failing = asyncio.create_task(stop.wait()), asyncio.create_task(plane.failure())
+    try:
+        await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
+        if failing.done() and not stop.is_set():
+            raise failing.result()
+    finally:
+        stopping.cancel()
+        failing.cancel()
+
+
+def _cannot_start(options: Options, error: OSError) -> str:
+    import errno
+
+    if error.errno == errno.EADDRINUSE:
+        return f"{options.host}:{options.port} is already in use; choose another port with --port, or 0 for a spare one"
+    return f"cannot start: {error}"
+
+
+def _welcome(plane: Plane) -> None:
+    options = plane.options
+    kept = f"kept in {options.data}" if options.data is not None else "kept in memory only"
+    click.echo(f"Muster is up at {plane.url} ({kept}). The kubeconfig is {options.kubeconfig}")
+    click.echo("Next:")
+    click.echo(f"  export KUBECONFIG={options.kubeconfig}")
+    click.echo("  kubectl get nodes")
+    click.echo("  kubectl create job hello --image=busybox -- echo hello")
+    click.echo("Ctrl-C stops it.")
+
+
+def _forget(options: Options) -> None:
+    """Remove the kubeconfig of a server that kept nothing, if we made a directory for it."""
+    file = options.kubeconfig
+    if options.data is None and file is not None and file.parent.name.startswith("muster-"):
+        file.unlink(missing_ok=True)
+        if not any(file.parent.iterdir()):
+            file.parent.rmdir()

@@ -1,0 +1,74 @@
+"""`muster validate`: check manifests without a server."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import click
+
+from muster.cli import exits, output
+
+
+@click.command(name="validate")
+@click.option("--filename", "-f", "paths", multiple=True, required=True, help="A file, a directory, or - for stdin.")
+@click.option("--recursive", "-R", is_flag=True, help="Look into the directories of a directory as well.")
+@click.option("--verbose", "-v", is_flag=True, help="Also name the objects that there are no rules for.")
+@output.option
+@click.pass_context
+def command(ctx: click.Context, paths: tuple[str, ...], recursive: bool, verbose: bool, output_format: str) -> None:
+    """Check Workloads, PodGroups, CompositePodGroups and what pods say about them.
+
+    Every problem is printed as FILE:LINE: KIND/NAME: FIELD: MESSAGE. The exit code is 0 when there is none, else 1.
+    """
+    from muster.cli.manifests import ManifestError, documents, sources
+
+    problems: list[dict[str, Any]] = []
+    unknown: list[str] = []
+    checked = 0
+    for source, path in sources(paths, recursive=recursive):
+        try:
+            for document in documents(source, path):
+                checked += 1
+                problems += _check(document, unknown)
+        except ManifestError as error:
+            problems.append({"file": error.source, "line": error.line, "message": error.message})
+    output.write(problems, output_format, lambda: "\n".join(_line(problem) for problem in problems))
+    if verbose:
+        for remark in unknown:
+            output.note(remark)
+    if not checked and not problems:
+        output.note("No manifests found.")
+    if problems:
+        ctx.exit(exits.NO)
+
+
+def _check(document: Any, unknown: list[str]) -> list[dict[str, Any]]:
+    from muster.api.manifests import check
+
+    found: list[dict[str, Any]] = []
+    who = _who(document.value)
+    for line, message in document.problems:
+        found.append({"file": document.source, "line": line, "object": who, "message": message})
+    if document.value is None:
+        return found
+    errors = check(document.value)
+    if errors is None:
+        unknown.append(f"{document.source}:{document.line}: {who}: there are no rules for this kind")
+    for error in errors or ():
+        line = document.line_of(error.field)
+        place = {"file": document.source, "line": line, "object": who, "field": error.field, "message": error.body()}
+        found.append(place)
+    return sorted(found, key=lambda problem: problem["line"])
+
+
+def _who(value: Any) -> str:
+    obj: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    metadata = obj.get("metadata")
+    named: dict[str, Any] = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
+    name = named.get("name") or named.get("generateName") or "?"
+    return f"{obj.get('kind') or 'object'}/{str(name)[:253]}".lower() if obj else ""
+
+
+def _line(problem: dict[str, Any]) -> str:
+    parts = [f"{problem['file']}:{problem['line']}", problem.get("object"), problem.get("field"), problem["message"]]
+    return ": ".join(str(part) for part in parts if part)

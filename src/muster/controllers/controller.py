@@ -1,0 +1,103 @@
+"""The shape of every controller: watch, put keys into a queue, bring one key's world to what it should be.
+
+`setup` subscribes to informers, `reconcile` is level-triggered: it looks at the state, never at the event that woke it,
+and gives back in how many seconds it wants to look again (None: when something changes).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from muster.api.errors import ApiError
+from muster.api.resources import Resource
+from muster.client.clock import Clock
+from muster.client.protocol import Client
+from muster.controllers.informers import Informer, Informers
+from muster.controllers.workqueue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Context:
+    """What controllers share."""
+
+    client: Client
+    informers: Informers
+    clock: Clock
+    collections: tuple[Resource, ...] = ()  # every resource that can be listed, watched and deleted
+
+
+class Controller:
+    """One controller. Subclasses say what they watch and how they bring about what should be."""
+
+    name: ClassVar[str]
+    workers: ClassVar[int] = 1
+
+    def __init__(self, context: Context) -> None:
+        self.client = context.client
+        self.clock = context.clock
+        self.context = context
+        self.queue = WorkQueue(context.clock)
+
+    def setup(self) -> None:
+        """Subscribe to what matters."""
+        raise NotImplementedError
+
+    async def reconcile(self, key: Any) -> float | None:
+        """Make one key right."""
+        raise NotImplementedError
+
+    def watch(self, resource: Resource) -> Informer:
+        return self.context.informers.of(resource)
+
+    def watch_keys(self, resource: Resource) -> Informer:
+        """Watch a resource whose objects are themselves the keys."""
+        informer = self.watch(resource)
+        informer.on_change(lambda old, new: self.queue.add(_key(new if new is not None else old)))
+        return informer
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self.context.informers.wait_synced()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self.workers):
+                    group.create_task(self._work())
+        finally:
+            await self.queue.close()
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.get()
+            try:
+                await self._reconcile_once(key)
+            finally:
+                self.queue.done(key)
+
+    async def _reconcile_once(self, key: Hashable) -> None:
+        try:
+            again = await self.reconcile(key)
+        except ApiError as error:
+            # A conflict means that the cache is behind; what comes next through the watch is newer.
+            level = logging.DEBUG if error.code in (404, 409) else logging.WARNING
+            logger.log(level, "%s: %s: %s", self.name, key, error)
+            self.queue.retry(key)
+        except (ConnectionError, TimeoutError) as error:
+            logger.debug("%s: %s: %s", self.name, key, error)
+            self.queue.retry(key)
+        except Exception:
+            logger.exception("%s: %s failed", self.name, key)
+            self.queue.retry(key)
+        else:
+            self.queue.forget(key)
+            if again is not None:
+                self.queue.add_after(key, again)
+
+
+def _key(obj: Any) -> tuple[str, str]:
+    return (obj.metadata.namespace, obj.metadata.name)

@@ -1,0 +1,151 @@
+"""The status of disruption budgets: how many pods there should be, how many are healthy, how many may go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from muster.api.resources import (
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
+from muster.api.selectors import matches
+from muster.api.types import LabelSelector
+from muster.client.clock import seconds_of, timestamp
+from muster.controllers.controller import Controller
+from muster.controllers.objects import UpkeepPod, Whole, controller_of
+from muster.controllers.status import write_status
+
+_CONFIRM_WITHIN = 120.0  # an eviction that has not shown by then is forgotten
+_SCALES = {
+    ("ReplicaSet", "apps"): REPLICA_SETS,
+    ("StatefulSet", "apps"): STATEFUL_SETS,
+    ("ReplicationController", ""): REPLICATION_CONTROLLERS,
+}
+
+
+class Disruption(Controller):
+    name = "disruption-controller"
+    workers = 2
+
+    def setup(self) -> None:
+        self._budgets = self.watch_keys(POD_DISRUPTION_BUDGETS)
+        self._by_namespace = self._budgets.index("by-namespace", lambda budget: budget.metadata.namespace)
+        self._pods = self.watch(PODS)
+        self._pods.on_change(self._pod_changed)
+        self._scales = {key: self.watch(resource) for key, resource in _SCALES.items()}
+
+    def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+        namespace = (new or old).metadata.namespace  # type: ignore[union-attr]
+        if namespace not in self._by_namespace:
+            return
+        for budget in self._by_namespace.get(namespace):
+            selector = _selector(budget)
+            if any(pod is not None and matches(selector, pod.metadata.labels) for pod in (old, new)):
+                self.queue.add((namespace, budget.metadata.name))
+
+    async def reconcile(self, key: tuple[str, str]) -> float | None:
+        budget: Whole | None = self._budgets.get(*key)
+        if budget is None:
+            return None
+        selector = _selector(budget)
+        pods = [
+            pod
+            for pod in self._pods.in_namespace(key[0])
+            if matches(selector, pod.metadata.labels) and not pod.finished
+        ]
+        disrupted, again = self._unconfirmed(budget, {pod.metadata.name: pod for pod in pods})
+        status = self._status(budget, pods, disrupted)
+        if status != budget.status:
+            await write_status(self.client, POD_DISRUPTION_BUDGETS, budget, status)
+        return again
+
+    def _unconfirmed(self, budget: Whole, pods: dict[str, UpkeepPod]) -> tuple[dict[str, str], float | None]:
+        """Evictions that were allowed and have not shown yet, and when the next of them expires."""
+        now = self.clock.now()
+        kept: dict[str, str] = {}
+        again: float | None = None
+        for name, when in (budget.status.get("disruptedPods") or {}).items():
+            pod = pods.get(name)
+            left = (seconds_of(when) or 0.0) + _CONFIRM_WITHIN - now
+            if pod is not None and not pod.going and left > 0:
+                kept[name] = when
+                again = left if again is None else min(again, left)
+        return kept, again
+
+    def _status(self, budget: Whole, pods: list[UpkeepPod], disrupted: dict[str, str]) -> dict[str, Any]:
+        expected = self._expected(budget, pods)
+        healthy = sum(1 for pod in pods if pod.ready and not pod.going and pod.metadata.name not in disrupted)
+        desired = _desired(budget.spec, expected)
+        allowed = max(0, healthy - desired) if expected > 0 else 0
+        status: dict[str, Any] = {
+            "conditions": self._conditions(budget, allowed),
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "disruptionsAllowed": allowed,
+            "expectedPods": expected,
+        }
+        if disrupted:
+            status["disruptedPods"] = disrupted
+        if budget.metadata.generation:
+            status["observedGeneration"] = budget.metadata.generation
+        return status
+
+    def _expected(self, budget: Whole, pods: list[UpkeepPod]) -> int:
+        """A fixed minimum looks at the pods there are; everything relative at what their controllers want."""
+        least = budget.spec.get("minAvailable")
+        if isinstance(least, int):
+            return len(pods)
+        wanted: dict[str, int] = {}
+        alone = 0
+        for pod in pods:
+            owner = controller_of(pod.metadata)
+            informer = self._scales.get((owner.kind, owner.api_version.rpartition("/")[0])) if owner else None
+            scale: Whole | None = informer.get(pod.metadata.namespace, owner.name) if informer and owner else None
+            if owner is None or scale is None or scale.metadata.uid != owner.uid:
+                alone += 1
+            else:
+                wanted[owner.uid] = int(scale.spec.get("replicas") or 0)
+        return alone + sum(wanted.values())
+
+    def _conditions(self, budget: Whole, allowed: int) -> list[dict[str, Any]]:
+        status, reason = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
+        known: list[dict[str, Any]] = budget.status.get("conditions") or []
+        standing = next((each for each in known if each.get("type") == "DisruptionAllowed"), None)
+        told: dict[str, Any] = {
+            "type": "DisruptionAllowed",
+            "status": status,
+            "reason": reason,
+            "message": "",
+            "lastTransitionTime": timestamp(self.clock.now()),
+        }
+        if budget.metadata.generation:
+            told["observedGeneration"] = budget.metadata.generation
+        if standing is not None and standing.get("status") == status:
+            told["lastTransitionTime"] = standing.get("lastTransitionTime")
+        return [*(each for each in known if each is not standing), told]
+
+
+def _selector(budget: Whole) -> LabelSelector | None:
+    selector = budget.spec.get("selector")
+    return None if selector is None else msgspec.convert(selector, LabelSelector)
+
+
+def _desired(spec: dict[str, Any], expected: int) -> int:
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    if least is not None:
+        return _amount(least, expected)
+    if most is not None:
+        return max(0, expected - _amount(most, expected))
+    return 0
+
+
+def _amount(value: int | str, whole: int) -> int:
+    """A count, or a percentage rounded up."""
+    if isinstance(value, int):
+        return value
+    return -(-int(value.rstrip("%")) * whole // 100)

@@ -1,0 +1,64 @@
+"""Events are news: an hour after they last happened they are removed."""
+
+from __future__ import annotations
+
+from muster.api.errors import ApiError
+from muster.api.groups import GroupMeta
+from muster.api.resources import CORE_EVENTS
+from muster.api.types import Leaf
+from muster.client.clock import seconds_of
+from muster.controllers.controller import Controller
+
+LIFETIME = 3600.0
+_SWEEP = 60.0
+_PAGE = 500
+
+
+class _Series(Leaf, frozen=True):
+    last_observed_time: str | None = None
+
+
+class _Event(Leaf, frozen=True):
+    metadata: GroupMeta
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    series: _Series | None = None
+
+    @property
+    def happened(self) -> float:
+        """When it was last heard of."""
+        seen = (
+            self.last_timestamp,
+            self.event_time,
+            self.series.last_observed_time if self.series else None,
+            self.metadata.creation_timestamp,
+        )
+        return max((when for text in seen if (when := seconds_of(text)) is not None), default=0.0)
+
+
+class EventExpiry(Controller):
+    """Sweeps instead of watching: events are many, and nobody needs them to go on the second."""
+
+    name = "event-expiry"
+
+    def setup(self) -> None:
+        self.queue.add("sweep")
+
+    async def reconcile(self, key: str) -> float | None:
+        oldest = self.clock.now() - LIFETIME
+        token = ""
+        while True:
+            page = await self.client.list(CORE_EVENTS, limit=_PAGE, continue_token=token, into=_Event)
+            for event in page.items:
+                if event.happened < oldest:
+                    await self._remove(event.metadata)
+            token = page.continue_token
+            if not token:
+                return _SWEEP
+
+    async def _remove(self, metadata: GroupMeta) -> None:
+        try:
+            await self.client.delete(CORE_EVENTS, metadata.name, metadata.namespace, uid=metadata.uid)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise

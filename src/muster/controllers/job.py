@@ -1,0 +1,311 @@
+"""Jobs: run pods until enough of them have succeeded, or too many have failed, or time is up.
+
+A pod that is deleted before it ends is replaced and not held against the Job: being preempted is no
+failure. The template's `schedulingGroup` is kept; where the Job itself asks for gang scheduling
+(`spec.scheduling`), `job_group` makes the group first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api.errors import ApiError
+from muster.api.resources import JOBS, PODS
+from muster.client.clock import seconds_of, timestamp
+from muster.controllers.controller import Controller
+from muster.controllers.job_counts import INDEX_LABEL, Ledger, format_indexes, index_of, parse_indexes
+from muster.controllers.job_group import ensure_group, owner_reference, wants_group
+from muster.controllers.objects import UpkeepPod, Whole, controller_of
+from muster.controllers.pod_control import PodControl, pod_from
+from muster.controllers.status import JSON, condition, with_condition, write_status
+
+_MANAGER = "kubernetes.io/job-controller"
+_FIRST_BACKOFF = 10.0
+_LONGEST_BACKOFF = 360.0
+
+
+class JobController(Controller):
+    name = "job-controller"
+    workers = 4
+
+    def setup(self) -> None:
+        self._jobs = self.watch_keys(JOBS)
+        pods = self.watch(PODS)
+        self._control = PodControl(self.client, self.clock, pods)
+        self._ledgers: dict[str, Ledger] = {}
+        pods.on_change(self._pod_changed)
+        self._jobs.on_change(self._job_changed)
+
+    def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+        pod = new if new is not None else old
+        owner = controller_of(pod.metadata) if pod is not None else None
+        if pod is not None and owner is not None and owner.kind == JOBS.kind:
+            if new is not None and owner.uid in self._ledgers:
+                self._ledgers[owner.uid].note((new,), self.clock.now())
+            self.queue.add((pod.metadata.namespace, owner.name))
+
+    def _job_changed(self, old: Whole | None, new: Whole | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._ledgers.pop(old.metadata.uid, None)
+
+    async def reconcile(self, key: tuple[str, str]) -> float | None:
+        job: Whole | None = self._jobs.get(*key)
+        if job is None or job.metadata.deletion_timestamp is not None:
+            return None
+        if job.spec.get("managedBy") not in (None, _MANAGER):
+            return None
+        if _finished(job):
+            return await self._expire(job)
+        return await _Attempt(self, job).run()
+
+    def pods_of(self, job: Whole) -> list[UpkeepPod]:
+        return self._control.pods_of(job.metadata.uid)
+
+    @property
+    def control(self) -> PodControl:
+        return self._control
+
+    def ledger(self, job: Whole, pods: list[UpkeepPod]) -> Ledger:
+        ledger = self._ledgers.get(job.metadata.uid)
+        if ledger is None:
+            ledger = self._ledgers[job.metadata.uid] = Ledger.opened(job.status, pods, self.clock.now())
+        else:
+            ledger.note(pods, self.clock.now())
+        return ledger
+
+    async def _expire(self, job: Whole) -> float | None:
+        """Remove a finished Job when its time to live is over."""
+        lifetime = job.spec.get("ttlSecondsAfterFinished")
+        done = _finished(job)
+        if lifetime is None or done is None:
+            return None
+        left = (seconds_of(done.get("lastTransitionTime")) or 0.0) + lifetime - self.clock.now()
+        if left > 0:
+            return left
+        try:
+            await self.client.delete(
+                JOBS, job.metadata.name, job.metadata.namespace, uid=job.metadata.uid, propagation_policy="Foreground"
+            )
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+        return None
+
+
+class _Attempt:
+    """One look at one unfinished Job."""
+
+    def __init__(self, controller: JobController, job: Whole) -> None:
+        self.controller = controller
+        self.control = controller.control
+        self.job = job
+        self.spec = job.spec
+        self.now = controller.clock.now()
+        self.pods = controller.pods_of(job)
+        self.ledger = controller.ledger(job, self.pods)
+        self.indexed = self.spec.get("completionMode") == "Indexed"
+        self.active = [pod for pod in self.pods if not pod.finished and not self.control.going(pod)]
+        self.conditions: list[JSON] = job.status.get("conditions") or []
+        self.completed = self._completed_indexes() if self.indexed else set[int]()
+        self.start: str | None = job.status.get("startTime")
+        self.again: float | None = None
+
+    def _completed_indexes(self) -> set[int]:
+        wanted = int(self.spec.get("completions") or 0)
+        done = parse_indexes(self.job.status.get("completedIndexes"))
+        done |= {index for pod in self.pods if pod.status.phase == "Succeeded" and (index := index_of(pod)) is not None}
+        return {index for index in done if index < wanted}
+
+    @property
+    def succeeded(self) -> int:
+        return len(self.completed) if self.indexed else self.ledger.total_succeeded
+
+    async def run(self) -> float | None:
+        suspended = bool(self.spec.get("suspend"))
+        group = await self._group()
+        self._mark_suspended(suspended)
+        if not suspended and self.start is None:
+            self.start = timestamp(self.now)
+        verdict = self._verdict()
+        if verdict is not None:
+            await self.control.delete(self.active)
+            self.active = []
+            self._finish(*verdict)
+        elif suspended:
+            await self.control.delete(self.active)
+            self.active = []
+        else:
+            await self._balance(group)
+        await write_status(self.controller.client, JOBS, self.job, self._status())
+        return self.again
+
+    async def _group(self) -> JSON | None:
+        if not wants_group(self.job):
+            return None
+        status = self.job.status
+        fresh = not self.pods and not any(status.get(key) for key in ("startTime", "succeeded", "failed"))
+        return await ensure_group(
+            self.controller.client, self.job, fresh and condition(self.conditions, "Suspended") is None
+        )
+
+    # What has become of it
+
+    def _verdict(self) -> tuple[str, str, str] | None:
+        """(condition, reason, message) of a Job that is over."""
+        completions = self.spec.get("completions")
+        if completions is None:
+            done = self.succeeded > 0 and not self.active
+        else:
+            done = self.succeeded >= int(completions)
+        if done:
+            return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
+        if self.ledger.total_failed > int(self.spec.get("backoffLimit", 6)):
+            return ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        deadline = self.spec.get("activeDeadlineSeconds")
+        started = seconds_of(self.start)
+        if deadline is not None and started is not None and not self.spec.get("suspend"):
+            left = started + deadline - self.now
+            if left <= 0:
+                return ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
+            self._look_again(left)
+        return None
+
+    def _look_again(self, seconds: float) -> None:
+        self.again = seconds if self.again is None else min(self.again, seconds)
+
+    def _condition(self, kind: str, status: str, reason: str, message: str) -> None:
+        now = timestamp(self.now)
+        told = {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastProbeTime": now,
+            "lastTransitionTime": now,
+        }
+        self.conditions = with_condition(self.conditions, told)
+
+    def _finish(self, kind: str, reason: str, message: str) -> None:
+        self._condition("SuccessCriteriaMet" if kind == "Complete" else "FailureTarget", "True", reason, message)
+        self._condition(kind, "True", reason, message)
+
+    def _mark_suspended(self, suspended: bool) -> None:
+        standing = condition(self.conditions, "Suspended")
+        was = standing is not None and standing.get("status") == "True"
+        if suspended and not was:
+            self._condition("Suspended", "True", "JobSuspended", "Job suspended")
+            self.start = None
+        elif was and not suspended:
+            self._condition("Suspended", "False", "JobResumed", "Job resumed")
+            self.start = timestamp(self.now)
+
+    # What to do
+
+    async def _balance(self, group: JSON | None) -> None:
+        parallelism = int(self.spec.get("parallelism", 1))
+        completions = self.spec.get("completions")
+        if completions is None:
+            wanted = parallelism if self.succeeded == 0 else min(parallelism, len(self.active))
+        else:
+            wanted = min(parallelism, int(completions) - self.succeeded)
+        keep, surplus = self._kept(wanted)
+        await self.control.delete(surplus)
+        self.active = keep
+        missing = wanted - len(keep)
+        if missing <= 0:
+            return
+        wait = self._backoff()
+        if wait > 0:
+            self._look_again(wait)
+            return
+        made = self._new_pods(missing, group)
+        await self.control.create(self.job.metadata.uid, self.job.metadata.namespace, made)
+        self.active = [
+            pod for pod in self.controller.pods_of(self.job) if not pod.finished and not self.control.going(pod)
+        ]
+
+    def _kept(self, wanted: int) -> tuple[list[UpkeepPod], list[UpkeepPod]]:
+        """Which active pods stay. Of one index only one does; those that are further along go last."""
+        ordered = sorted(self.active, key=lambda pod: (not pod.ready, not pod.spec.node_name, _age(pod)))
+        if not self.indexed:
+            return ordered[:wanted], ordered[wanted:]
+        keep: list[UpkeepPod] = []
+        taken = set(self.completed)
+        limit = int(self.spec.get("completions") or 0)
+        numbered = [(index, pod) for pod in ordered if (index := index_of(pod)) is not None]
+        for index, pod in sorted(numbered, key=lambda each: each[0]):
+            if index < limit and index not in taken and len(keep) < wanted:
+                taken.add(index)
+                keep.append(pod)
+        return keep, [pod for pod in ordered if pod not in keep]
+
+    def _backoff(self) -> float:
+        """How long to wait after failures before the next pod."""
+        last = self.ledger.last_failure
+        if last is None:
+            return 0.0
+        delay = min(_FIRST_BACKOFF * 2 ** (len(self.ledger.failed) - 1), _LONGEST_BACKOFF)
+        return last + delay - self.now
+
+    def _new_pods(self, missing: int, group: JSON | None) -> list[JSON]:
+        template: JSON = self.spec.get("template") or {}
+        name = self.job.metadata.name
+        if not self.indexed:
+            return [self._pod(template, f"{name}-", group) for _ in range(missing)]
+        taken = self.completed | {index for pod in self.active if (index := index_of(pod)) is not None}
+        free = [index for index in range(int(self.spec.get("completions") or 0)) if index not in taken][:missing]
+        return [self._indexed_pod(template, index, group) for index in free]
+
+    def _pod(self, template: JSON, generate_name: str, group: JSON | None) -> JSON:
+        pod = pod_from(template, JOBS, self.job.metadata, generate_name)
+        if group is not None:
+            pod["spec"]["schedulingGroup"] = {"podGroupName": group["metadata"]["name"]}
+            reference = owner_reference("scheduling.k8s.io/v1beta1", "PodGroup", group)
+            pod["metadata"]["ownerReferences"].append(reference)
+        return pod
+
+    def _indexed_pod(self, template: JSON, index: int, group: JSON | None) -> JSON:
+        pod = self._pod(template, f"{self.job.metadata.name}-{index}-", group)
+        pod["metadata"]["labels"][INDEX_LABEL] = str(index)
+        pod["metadata"].setdefault("annotations", {})[INDEX_LABEL] = str(index)
+        if "." not in self.job.metadata.name:
+            pod["spec"].setdefault("hostname", f"{self.job.metadata.name}-{index}"[-63:].lstrip("-"))
+        return pod
+
+    def _status(self) -> JSON:
+        terminating = sum(1 for pod in self.pods if self.control.going(pod) and not pod.finished)
+        status: JSON = {
+            "ready": sum(1 for pod in self.active if pod.ready),
+            "terminating": terminating,
+            "uncountedTerminatedPods": {},
+        }
+        for key, number in (
+            ("active", len(self.active)),
+            ("succeeded", self.succeeded),
+            ("failed", self.ledger.total_failed),
+        ):
+            if number:
+                status[key] = number
+        if self.completed:
+            status["completedIndexes"] = format_indexes(self.completed)
+        if self.start is not None:
+            status["startTime"] = self.start
+        if self.conditions:
+            status["conditions"] = self.conditions
+        done = condition(self.conditions, "Complete")
+        if done is not None and done.get("status") == "True":
+            status["completionTime"] = self.job.status.get("completionTime") or timestamp(self.now)
+        return status
+
+
+def _finished(job: Whole) -> JSON | None:
+    conditions: list[JSON] = job.status.get("conditions") or []
+    for kind in ("Complete", "Failed"):
+        found = condition(conditions, kind)
+        if found is not None and found.get("status") == "True":
+            return found
+    return None
+
+
+def _age(pod: UpkeepPod) -> Any:
+    return pod.metadata.creation_timestamp or ""

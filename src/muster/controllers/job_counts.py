@@ -1,0 +1,83 @@
+"""How far a Job has come: pods that succeeded and failed, each counted once even after it is gone.
+
+Pure: reads pods and the last written status. What the status already says is never lost, so that a
+restarted controller goes on where the other one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from muster.controllers.objects import UpkeepPod
+
+INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The finished pods of one Job that this process has seen, on top of those counted before."""
+
+    succeeded_before: int
+    failed_before: int
+    succeeded: set[str] = field(default_factory=set[str])
+    failed: dict[str, float] = field(default_factory=dict[str, float])  # uid -> when it was noticed
+
+    @classmethod
+    def opened(cls, status: dict[str, int], pods: Iterable[UpkeepPod], now: float) -> Ledger:
+        """From the written status and the pods that are still there, which it includes."""
+        ledger = cls(0, 0)
+        ledger.note(pods, now)
+        ledger.succeeded_before = max(0, int(status.get("succeeded") or 0) - len(ledger.succeeded))
+        ledger.failed_before = max(0, int(status.get("failed") or 0) - len(ledger.failed))
+        return ledger
+
+    def note(self, pods: Iterable[UpkeepPod], now: float) -> None:
+        for pod in pods:
+            if pod.status.phase == "Succeeded":
+                self.succeeded.add(pod.metadata.uid)
+            elif pod.status.phase == "Failed":
+                self.failed.setdefault(pod.metadata.uid, now)
+
+    @property
+    def total_succeeded(self) -> int:
+        return self.succeeded_before + len(self.succeeded)
+
+    @property
+    def total_failed(self) -> int:
+        return self.failed_before + len(self.failed)
+
+    @property
+    def last_failure(self) -> float | None:
+        return max(self.failed.values(), default=None)
+
+
+def index_of(pod: UpkeepPod) -> int | None:
+    text = (pod.metadata.labels or {}).get(INDEX_LABEL, "")
+    return int(text) if text.isdigit() else None
+
+
+def parse_indexes(text: str | None) -> set[int]:
+    """`1,3-5` as numbers."""
+    found: set[int] = set()
+    for part in (text or "").split(","):
+        first, dash, last = part.partition("-")
+        if first.isdigit():
+            found.update(range(int(first), int(last if dash else first) + 1))
+    return found
+
+
+def format_indexes(indexes: Iterable[int]) -> str:
+    """Numbers as `1,3-5`; two in a row are written as two."""
+    parts: list[str] = []
+    run: list[int] = []
+    for index in [*sorted(indexes), None]:
+        if run and (index is None or index != run[-1] + 1):
+            if len(run) > 2:
+                parts.append(f"{run[0]}-{run[-1]}")
+            else:
+                parts.extend(map(str, run))
+            run = []
+        if index is not None:
+            run.append(index)
+    return ",".join(parts)

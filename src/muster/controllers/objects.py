@@ -1,0 +1,80 @@
+"""What controllers read of the objects they watch: metadata always, and of pods only what upkeep needs.
+
+All projections have `metadata`, so that a controller which cares for any kind (garbage) can share an
+informer with one that cares for a single kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from muster.api.groups import GroupMeta
+from muster.api.types import Condition, Leaf, ObjectMeta, OwnerReference, SchedulingGroup, Toleration
+
+JSON = dict[str, Any]
+
+
+class Bare(Leaf, frozen=True):
+    """Any object, by its metadata alone."""
+
+    metadata: GroupMeta
+
+
+class Whole(Leaf, frozen=True):
+    """An object whose spec and status a controller reads in full."""
+
+    metadata: GroupMeta
+    spec: JSON = msgspec.field(default_factory=dict[str, Any])
+    status: JSON = msgspec.field(default_factory=dict[str, Any])
+
+
+class UpkeepPodSpec(Leaf, frozen=True):
+    node_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+
+
+class UpkeepPodStatus(Leaf, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    conditions: tuple[Condition, ...] | None = None
+
+
+class UpkeepPod(Leaf, frozen=True):
+    metadata: ObjectMeta
+    spec: UpkeepPodSpec = UpkeepPodSpec()
+    status: UpkeepPodStatus = UpkeepPodStatus()
+
+    @property
+    def finished(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def going(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def ready(self) -> bool:
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
+
+    @property
+    def ready_since(self) -> str | None:
+        for each in self.status.conditions or ():
+            if each.type == "Ready" and each.status == "True":
+                return each.last_transition_time
+        return None
+
+
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """The one owner that manages an object."""
+    for owner in metadata.owner_references or ():
+        if owner.controller:
+            return owner
+    return None
+
+
+def json_of(value: Any) -> Any:
+    """A projection as plain JSON."""
+    return msgspec.to_builtins(value)

@@ -1,0 +1,144 @@
+"""Making and removing the pods of a controller, and remembering what the watch has not shown yet.
+
+A controller that trusted its cache alone would create a pod twice when the cache lags behind. So pods it
+created count until the watch has shown them, and pods it deleted no longer count from the moment it asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from muster.api.errors import ApiError
+from muster.api.resources import PODS, Resource
+from muster.api.types import ObjectMeta
+from muster.client.clock import Clock
+from muster.client.protocol import Client
+from muster.controllers.informers import Informer
+from muster.controllers.objects import UpkeepPod, controller_of
+
+_AT_ONCE = 32
+_FORGET_AFTER = 300.0
+
+
+class PodControl:
+    """The pods of all objects of one kind of controller."""
+
+    def __init__(self, client: Client, clock: Clock, pods: Informer) -> None:
+        self._client = client
+        self._clock = clock
+        self._owned = pods.index("by-controller", _controller_uid)
+        self._made: dict[str, dict[str, tuple[float, UpkeepPod]]] = {}  # owner uid -> pod uid -> when, what
+        self._removed: dict[str, float] = {}
+        pods.on_change(self._seen)
+
+    def _seen(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+        for pod in (old, new):
+            owner = _controller_uid(pod) if pod is not None else None
+            if pod is None or owner is None:
+                continue
+            made = self._made.get(owner)
+            if made is not None and made.pop(pod.metadata.uid, None) is not None and not made:
+                del self._made[owner]
+        if new is None and old is not None:
+            self._removed.pop(old.metadata.uid, None)
+
+    def pods_of(self, owner_uid: str) -> list[UpkeepPod]:
+        """The pods an owner has: those seen, and those it made that have not been seen."""
+        pods: list[UpkeepPod] = self._owned.get(owner_uid)
+        now = self._clock.now()
+        for made_at, pod in self._made.get(owner_uid, {}).values():
+            if now - made_at < _FORGET_AFTER:
+                pods.append(pod)
+        return pods
+
+    def going(self, pod: UpkeepPod) -> bool:
+        """Whether a pod is on its way out, as far as anyone can know."""
+        return pod.going or pod.metadata.uid in self._removed
+
+    async def create(self, owner_uid: str, namespace: str, pods: Iterable[dict[str, Any]]) -> None:
+        """Create pods, some at a time; the first failure stops the rest and is raised."""
+        waiting = list(pods)
+        batch = 1
+        while waiting:
+            # Slow start: if the first is refused, hundreds of others need not be asked.
+            now, waiting = waiting[:batch], waiting[batch:]
+            results = await asyncio.gather(
+                *(self._create(owner_uid, namespace, pod) for pod in now), return_exceptions=True
+            )
+            failures = [each for each in results if isinstance(each, BaseException)]
+            if failures:
+                raise failures[0]
+            batch = min(batch * 2, _AT_ONCE)
+
+    async def _create(self, owner_uid: str, namespace: str, pod: dict[str, Any]) -> None:
+        created = await self._client.create(PODS, pod, namespace)
+        seen = self._owned.get(owner_uid)
+        if any(each.metadata.uid == created["metadata"]["uid"] for each in seen):
+            return
+        self._made.setdefault(owner_uid, {})[created["metadata"]["uid"]] = (self._clock.now(), _projected(created))
+
+    async def delete(self, pods: Iterable[UpkeepPod]) -> None:
+        """Ask pods to go."""
+        leaving = [pod for pod in pods if not self.going(pod)]
+        for start in range(0, len(leaving), _AT_ONCE):
+            await asyncio.gather(*(self._delete(pod) for pod in leaving[start : start + _AT_ONCE]))
+
+    async def _delete(self, pod: UpkeepPod) -> None:
+        self._removed[pod.metadata.uid] = self._clock.now()
+        try:
+            await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+        except ApiError as error:
+            self._removed.pop(pod.metadata.uid, None)
+            if error.code not in (404, 409):
+                raise
+        except BaseException:
+            self._removed.pop(pod.metadata.uid, None)
+            raise
+
+
+def _controller_uid(pod: UpkeepPod) -> str | None:
+    owner = controller_of(pod.metadata)
+    return owner.uid if owner is not None else None
+
+
+def _projected(pod: dict[str, Any]) -> UpkeepPod:
+    meta = pod["metadata"]
+    return UpkeepPod(
+        ObjectMeta(
+            name=meta["name"],
+            namespace=meta["namespace"],
+            uid=meta["uid"],
+            labels=meta.get("labels"),
+            creation_timestamp=meta.get("creationTimestamp"),
+        )
+    )
+
+
+def controller_reference(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
+    """The owner reference of whoever manages an object."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": metadata.name,
+        "uid": metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def pod_from(template: dict[str, Any], resource: Resource, owner: ObjectMeta, generate_name: str) -> dict[str, Any]:
+    """A pod of a template, owned by its controller."""
+    meta: dict[str, Any] = template.get("metadata") or {}
+    metadata: dict[str, Any] = {
+        "generateName": generate_name,
+        "namespace": owner.namespace,
+        "labels": dict(meta.get("labels") or {}),
+        "ownerReferences": [controller_reference(resource, owner)],
+    }
+    if meta.get("annotations"):
+        metadata["annotations"] = dict(meta["annotations"])
+    if meta.get("finalizers"):
+        metadata["finalizers"] = list(meta["finalizers"])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": dict(template.get("spec") or {})}

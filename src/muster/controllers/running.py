@@ -1,0 +1,118 @@
+"""All controllers, and running them together over one set of watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from muster.api.resources import (
+    COMPOSITE_POD_GROUPS,
+    DEPLOYMENTS,
+    JOBS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    POD_GROUPS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+)
+from muster.client.clock import Clock, SystemClock
+from muster.client.protocol import Client
+from muster.controllers.controller import Context, Controller
+from muster.controllers.deployment import DeploymentController
+from muster.controllers.discovery import discover
+from muster.controllers.disruption import Disruption
+from muster.controllers.event_expiry import EventExpiry
+from muster.controllers.garbage import Garbage
+from muster.controllers.informers import Informers
+from muster.controllers.job import JobController
+from muster.controllers.namespace import NamespaceDeletion
+from muster.controllers.node_lifecycle import NodeLifecycle
+from muster.controllers.podgroup_protection import PodGroupProtection
+from muster.controllers.replica_set import ReplicaSetController
+from muster.controllers.service_account import DefaultServiceAccount
+
+CONTROLLERS: tuple[type[Controller], ...] = (
+    PodGroupProtection,
+    NamespaceDeletion,
+    Garbage,
+    EventExpiry,
+    Disruption,
+    JobController,
+    ReplicaSetController,
+    DeploymentController,
+    DefaultServiceAccount,
+    NodeLifecycle,
+)
+
+# Kinds of which controllers read more than metadata.
+_WHOLE = frozenset(
+    (resource.group, resource.plural)
+    for resource in (
+        COMPOSITE_POD_GROUPS,
+        DEPLOYMENTS,
+        JOBS,
+        LEASES,
+        NAMESPACES,
+        NODES,
+        POD_DISRUPTION_BUDGETS,
+        POD_GROUPS,
+        REPLICA_SETS,
+        REPLICATION_CONTROLLERS,
+        STATEFUL_SETS,
+    )
+)
+
+
+class ControllerManager:
+    """The chosen controllers on one client. `run` works until it is cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock | None = None,
+        which: Iterable[str] | None = None,
+        collections: Sequence[Resource] | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._which = None if which is None else frozenset(which)
+        self._collections = collections
+        self.controllers: list[Controller] = []
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        collections = self._collections
+        if collections is None:
+            collections = await discover(self._client)
+        informers = Informers(_WHOLE)
+        context = Context(self._client, informers, self._clock, tuple(collections))
+        self.controllers = [make(context) for make in CONTROLLERS if self._which is None or make.name in self._which]
+        for controller in self.controllers:
+            controller.setup()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(informers.run(self._client, self._clock))
+            for controller in self.controllers:
+                group.create_task(controller.run())
+            await informers.wait_synced()
+            self.ready.set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no controller has anything to do now."""
+        return self.ready.is_set() and all(controller.queue.idle for controller in self.controllers)
+
+
+async def run_all(
+    client: Client,
+    *,
+    clock: Clock | None = None,
+    which: Iterable[str] | None = None,
+    collections: Sequence[Resource] | None = None,
+) -> None:
+    """Run the controllers (all, or those named) until cancelled."""
+    await ControllerManager(client, clock=clock, which=which, collections=collections).run()

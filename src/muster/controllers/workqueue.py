@@ -1,0 +1,85 @@
+"""Keys to look at: each at most once at a time, again when it changed meanwhile, later when it failed or asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+
+from muster.client.clock import Clock
+
+_FIRST_DELAY = 0.05
+_LONGEST_DELAY = 30.0
+
+
+class WorkQueue:
+    """The keys of one controller."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ready: deque[Hashable] = deque()
+        self._waiting: set[Hashable] = set()
+        self._active: set[Hashable] = set()
+        self._failures: dict[Hashable, int] = {}
+        self._timers: dict[Hashable, tuple[float, asyncio.Task[None]]] = {}
+        self._available = asyncio.Event()
+
+    def add(self, key: Hashable) -> None:
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        if key not in self._active:
+            self._ready.append(key)
+            self._available.set()
+
+    def add_after(self, key: Hashable, seconds: float) -> None:
+        """Look at the key in some time; an earlier appointment stands."""
+        due = self._clock.now() + seconds
+        standing = self._timers.get(key)
+        if standing is not None:
+            if standing[0] <= due:
+                return
+            standing[1].cancel()
+        self._timers[key] = (due, asyncio.get_running_loop().create_task(self._later(key, seconds)))
+
+    async def _later(self, key: Hashable, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._timers.pop(key, None)
+        self.add(key)
+
+    def retry(self, key: Hashable) -> None:
+        """Look at a key that failed again, later each time."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self.add_after(key, min(_FIRST_DELAY * 2**failures, _LONGEST_DELAY))
+
+    def forget(self, key: Hashable) -> None:
+        """A key that went well has no failures."""
+        self._failures.pop(key, None)
+
+    async def get(self) -> Hashable:
+        while not self._ready:
+            self._available.clear()
+            await self._available.wait()
+        key = self._ready.popleft()
+        self._waiting.discard(key)
+        self._active.add(key)
+        return key
+
+    def done(self, key: Hashable) -> None:
+        self._active.discard(key)
+        if key in self._waiting:
+            self._ready.append(key)
+            self._available.set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done before some time passes."""
+        return not self._ready and not self._active
+
+    async def close(self) -> None:
+        tasks = [task for _, task in self._timers.values()]
+        self._timers.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,87 @@
+"""Binds that wait for volumes: a pod is bound when its claims are, and a gang only when all of them are.
+
+A claim with a chosen node is provisioned by someone else. When its provisioner gives the choice back, or
+when it takes too long, the binds that waited for it fail and the brain decides anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from muster.api.types import PersistentVolumeClaim
+from muster.engine.facts import Look
+from muster.engine.statuses import SELECTED_NODE
+from muster.scheduler.decisions import Bind, SelectNode
+from muster.scheduler.events import BindFailed, Event
+
+KIND = "PersistentVolumeClaim"
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Some binds and the claims that must be bound first."""
+
+    binds: list[Bind]
+    claims: dict[tuple[str, str], str]  # (namespace, name) -> node chosen for it
+    deadline: float
+    chosen: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])  # seen with our choice on them
+
+
+class ClaimGate:
+    """Holds binds back until their claims are bound."""
+
+    def __init__(
+        self, look: Look, release: Callable[[Bind], None], report: Callable[[Event], None], timeout: float = 600.0
+    ) -> None:
+        self._look = look
+        self._release = release
+        self._report = report
+        self._timeout = timeout
+        self._waiting: list[Waiting] = []
+
+    def hold(self, binds: Iterable[Bind], claims: Iterable[SelectNode], now: float) -> None:
+        wanted = {(each.claim.namespace, each.claim.name): each.node for each in claims}
+        waiting = Waiting(list(binds), wanted, now + self._timeout)
+        self._waiting.append(waiting)
+        self.review(now)
+
+    def review(self, now: float) -> None:
+        """Look at every claim again: after a change of one, and when time has passed."""
+        before, self._waiting = self._waiting, []
+        for waiting in before:
+            fault = self._judge(waiting, now)
+            if fault is None:
+                self._waiting.append(waiting)
+                continue
+            for bind in waiting.binds:
+                if fault:
+                    self._report(BindFailed(bind.pod.uid, bind.node, fault))
+                else:
+                    self._release(bind)
+
+    def next_due(self) -> float | None:
+        return min((waiting.deadline for waiting in self._waiting), default=None)
+
+    def _judge(self, waiting: Waiting, now: float) -> str | None:
+        """ "" when all claims are bound, a fault, or None to wait on."""
+        open_claims = [key for key in waiting.claims if not self._bound(key)]
+        if not open_claims:
+            return ""
+        for key in open_claims:
+            claim = self._look(KIND, *key)
+            name = f"{key[0]}/{key[1]}"
+            if claim is None:
+                return f"the claim {name} is gone"
+            chosen = (claim.metadata.annotations or {}).get(SELECTED_NODE)
+            if chosen == waiting.claims[key]:
+                waiting.chosen.add(key)
+            elif key in waiting.chosen:
+                return f"no volume could be made for the claim {name} on node {waiting.claims[key]}"
+        if now >= waiting.deadline:
+            return f"the claim {open_claims[0][0]}/{open_claims[0][1]} was not bound in time"
+        return None
+
+    def _bound(self, key: tuple[str, str]) -> bool:
+        claim: PersistentVolumeClaim | None = self._look(KIND, *key)
+        return claim is not None and claim.status.phase == "Bound" and bool(claim.spec.volume_name)

@@ -1,0 +1,40 @@
+"""Writes the decision log: a header, then every event and every turn as one JSON line each.
+
+Lines are buffered and written by the loop's own thread; the log is for explaining and replaying a run, and
+losing the last second of it in a crash is acceptable. `muster.scheduler.replay` says what a line holds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from muster.api.gates import GANG_SCHEDULING
+from muster.engine.settings import Settings
+from muster.scheduler import replay
+from muster.scheduler.decisions import Decision
+from muster.scheduler.events import Event
+
+
+class DecisionLog:
+    """An open log file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    @classmethod
+    def open(cls, path: Path, config: dict[str, Any], settings: Settings) -> DecisionLog:
+        """Start a new log; an older one of the same name is replaced."""
+        log = cls(path.open("wb", buffering=1 << 18))
+        header = replay.Header(config=config, seed=settings.seed, gangs=settings.gates.enabled(GANG_SCHEDULING))
+        log._file.write(replay.encode(header))
+        return log
+
+    def event(self, event: Event, now: float) -> None:
+        self._file.write(replay.encode(replay.Heard(now, event)))
+
+    def turn(self, decisions: list[Decision], now: float) -> None:
+        self._file.write(replay.encode(replay.Turn(now, decisions)))
+
+    def close(self) -> None:
+        self._file.close()

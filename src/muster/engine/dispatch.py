@@ -1,0 +1,137 @@
+"""From decisions to writes: which lane, in which order, behind which barrier.
+
+Nothing is deleted before everything that announces it is written: an eviction waits for all marks and
+nominations that were decided before it, in this turn or an earlier one. A bind overtakes what was still
+to be said about the pod's waiting, because that is no longer true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from muster.api.groups import DISRUPTION_TARGET
+from muster.api.types import Pod
+from muster.engine.binds import BindWrite
+from muster.engine.claims import ClaimGate
+from muster.engine.evictions import EvictWrite
+from muster.engine.facts import Facts
+from muster.engine.fence import FencedClient
+from muster.engine.lanes import Barrier, Lanes, Write
+from muster.engine.pace import Pace
+from muster.engine.recorder import Recorder
+from muster.engine.served import Served
+from muster.engine.statuses import ClaimWrite, StatusWrite
+from muster.scheduler.decisions import Bind, Decision, Emit, Evict, Nominate, Ref, SelectNode, SetCondition
+from muster.scheduler.events import Event
+
+POD_SCHEDULED = "PodScheduled"
+
+
+class Dispatcher:
+    """Carries out lists of decisions."""
+
+    def __init__(
+        self,
+        client: FencedClient,
+        served: Served,
+        lanes: Lanes,
+        facts: Facts,
+        recorder: Recorder,
+        pace: Pace,
+        report: Callable[[Event], None],
+    ) -> None:
+        self._client = client
+        self._served = served
+        self._lanes = lanes
+        self._facts = facts
+        self._recorder = recorder
+        self._pace = pace
+        self._report = report
+        self._announcing: set[Write] = set()  # marks and nominations that are not known to be written
+        self._barrier: Barrier | None = None
+        self.claims = ClaimGate(facts.look, self._bind, report)
+
+    def carry_out(self, decisions: list[Decision]) -> None:
+        self._barrier = None
+        chosen: list[SelectNode] = []  # for the bind that follows them
+        gang: tuple[list[Bind], list[SelectNode]] = ([], [])
+        together = any(isinstance(each, SelectNode) for each in decisions)
+        for decision in decisions:
+            match decision:
+                case Bind() if together and self._in_group(decision.pod):
+                    gang[0].append(decision)
+                    gang[1].extend(chosen)
+                    chosen = []
+                case Bind() if chosen:
+                    self.claims.hold([decision], chosen, self._pace.now())
+                    chosen = []
+                case Bind():
+                    self._bind(decision)
+                case SelectNode():
+                    chosen.append(decision)
+                    self._lanes.submit(ClaimWrite(decision, self._client, self._pace, self._facts))
+                case SetCondition():
+                    self._say(decision)
+                case Nominate():
+                    self._nominate(decision)
+                case Evict():
+                    self._evict(decision)
+                case Emit():
+                    self._recorder.record(decision)
+        if gang[0]:
+            self.claims.hold(*gang, self._pace.now())
+
+    def _in_group(self, ref: Ref) -> bool:
+        pod: Pod | None = self._facts.look("Pod", ref.namespace, ref.name)
+        return pod is not None and pod.spec.scheduling_group is not None
+
+    def _bind(self, decision: Bind) -> None:
+        write = BindWrite(decision, self._client, self._pace, self._report)
+        for queued in self._lanes.queued(write.key):
+            if isinstance(queued, StatusWrite):
+                queued.conditions.pop(POD_SCHEDULED, None)
+                queued.nominated = None
+        self._lanes.submit(write)
+
+    def _say(self, decision: SetCondition) -> None:
+        write = self._status(decision.about)
+        if write is None:
+            return
+        mark = decision.type == DISRUPTION_TARGET
+        if mark and decision.status != "True":
+            self._withdraw(write)
+        carrier = self._lanes.submit(write.add(decision))
+        if mark and decision.status == "True":
+            self._announce(carrier)
+
+    def _nominate(self, decision: Nominate) -> None:
+        write = self._status(decision.pod)
+        if write is None:
+            return
+        carrier = self._lanes.submit(write.add(decision))
+        if decision.node:
+            self._announce(carrier)
+
+    def _status(self, about: Ref) -> StatusWrite | None:
+        if about.kind not in self._served.resources:
+            return None
+        return StatusWrite(about, self._served.resource(about.kind), self._client, self._pace, self._facts)
+
+    def _withdraw(self, write: Write) -> None:
+        """A mark that is taken back calls off the deletion it announced."""
+        for queued in self._lanes.queued(write.key):
+            if isinstance(queued, EvictWrite):
+                queued.withdrawn = True
+
+    def _announce(self, write: Write | None) -> None:
+        if write is not None:
+            self._announcing.add(write)
+            self._barrier = None
+
+    def _evict(self, decision: Evict) -> None:
+        if self._barrier is None:
+            self._announcing = {write for write in self._announcing if not write.ended or write.fault}
+            self._barrier = Barrier(self._announcing)
+            self._announcing = {write for write in self._announcing if not write.ended}
+        write = EvictWrite(decision, self._client, self._pace, self._facts, self._report)
+        self._lanes.submit(write, self._barrier)

@@ -1,0 +1,219 @@
+"""What dashboards made for kube-scheduler expect to find, measured here: same names, labels and buckets.
+
+Everything is derived from what passes through the engine (events in, decisions out) or read from the brain
+when someone scrapes; the brain itself measures nothing. Each engine has a registry of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED
+from muster.scheduler.decisions import Bind, Decision, Evict, SetCondition
+from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, Removed
+
+LONG = [0.001 * 2**i for i in range(15)]
+SLI = [0.01 * 2**i for i in range(20)]
+ATTEMPTS = [1, 2, 4, 8, 16]
+VICTIMS = [1, 2, 4, 8, 16, 32, 64]
+WORKLOAD_VICTIMS = [2**i for i in range(11)]
+GROUP_CONDITIONS = (POD_GROUP_INITIALLY_SCHEDULED, COMPOSITE_INITIALLY_SCHEDULED)
+
+# Where a root's state shows in `pending_pods`.
+QUEUES = {
+    "active": "active",
+    "backoff": "backoff",
+    "parked": "unschedulable",
+    "waiting": "incomplete",
+    "binding": "pending",
+    "preempting": "pending",
+}
+_RESULTS = {"Scheduled": "scheduled", "Unschedulable": "unschedulable", "WaitingForVictims": "waiting_on_preemption"}
+
+
+class Metrics:
+    """The counters of one engine."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._pending: dict[str, tuple[float, str]] = {}  # uid -> first seen, profile
+        self._pods()
+        self._groups()
+        self._writes()
+
+    def _pods(self) -> None:
+        counter, histogram = self._counter, self._histogram
+        self.attempts = counter("schedule_attempts", "Attempts to schedule pods.", ("result", "profile"))
+        self.attempt_seconds = histogram(
+            "scheduling_attempt_duration_seconds", "Time of an attempt, per pod.", LONG, ("result", "profile")
+        )
+        self.algorithm_seconds = histogram(
+            "scheduling_algorithm_duration_seconds", "Time the brain took for a turn.", LONG
+        )
+        self.sli_seconds = histogram(
+            "pod_scheduling_sli_duration_seconds",
+            "From when a pod was first seen until it was bound.",
+            SLI,
+            ("attempts",),
+        )
+        self.pod_attempts = histogram("pod_scheduling_attempts", "Attempts until a pod was bound.", ATTEMPTS)
+        self.incoming = counter("queue_incoming_pods", "Pods that entered the queue.", ("queue", "event"))
+        self.preemptions = counter("preemption_attempts", "Turns that evicted pods.")
+        self.victims = histogram("preemption_victims", "Victims of one turn.", VICTIMS)
+
+    def _groups(self) -> None:
+        counter, histogram = self._counter, self._histogram
+        self.group_attempts = counter(
+            "podgroup_schedule_attempts", "Attempts to schedule groups, by outcome.", ("result", "profile")
+        )
+        self.group_seconds = histogram(
+            "podgroup_scheduling_attempt_duration_seconds", "Time of a group's attempt.", LONG, ("result", "profile")
+        )
+        self.group_algorithm_seconds = histogram(
+            "podgroup_scheduling_algorithm_duration_seconds", "Time the brain took for a group's turn.", LONG
+        )
+        self.workload_preemptions = counter(
+            "workload_preemption_attempts", "Evictions made for groups, by outcome.", ("result",)
+        )
+        self.workload_victims = histogram(
+            "workload_preemption_victims", "Victims of one group's eviction.", WORKLOAD_VICTIMS
+        )
+
+    def _writes(self) -> None:
+        self.calls = self._counter(
+            "async_api_call_execution", "Writes that ended, by what they were.", ("call_type", "result")
+        )
+        self.call_seconds = self._histogram(
+            "async_api_call_execution_duration_seconds", "Time of a write.", LONG, ("call_type", "result")
+        )
+        self.leading = Gauge(
+            "leader_election_master_status", "1 while this process leads.", ("name",), registry=self.registry
+        )
+
+    def _counter(self, name: str, text: str, labels: Iterable[str] = ()) -> Counter:
+        return Counter(f"scheduler_{name}", text, tuple(labels), registry=self.registry)
+
+    def _histogram(self, name: str, text: str, buckets: list[Any], labels: Iterable[str] = ()) -> Histogram:
+        return Histogram(f"scheduler_{name}", text, tuple(labels), buckets=buckets, registry=self.registry)
+
+    # --- what passes through -----------------------------------------------------------------------
+
+    def handled(self, event: Event, now: float) -> None:
+        """An event on its way into the brain."""
+        if isinstance(event, Changed):
+            if event.kind == "Pod":
+                self._pod_seen(event.object, now)
+        elif isinstance(event, BindSucceeded):
+            self._bound(event.uid, now)
+        elif isinstance(event, BindFailed):
+            _, profile = self._pending.get(event.uid, (now, ""))
+            self.attempts.labels("error", profile).inc()
+        elif isinstance(event, Removed) and event.kind == "Pod":
+            self._pending.pop(event.uid, None)
+
+    def _pod_seen(self, pod: Any, now: float) -> None:
+        uid = pod.metadata.uid
+        if not pod.spec.node_name and uid not in self._pending:
+            self._pending[uid] = (now, pod.spec.scheduler_name)
+            self.incoming.labels("active", "PodAdd").inc()
+
+    def _bound(self, uid: str, now: float) -> None:
+        since, profile = self._pending.pop(uid, (now, ""))
+        self.attempts.labels("scheduled", profile).inc()
+        self.sli_seconds.labels("1").observe(now - since)
+        self.pod_attempts.observe(1)
+
+    def decided(self, decisions: list[Decision], now: float, seconds: float) -> None:
+        """A turn of the brain and how long it took."""
+        self.algorithm_seconds.observe(seconds)
+        counts = Tally(type(decision) for decision in decisions)
+        seats = counts[Bind]
+        for decision in decisions:
+            if isinstance(decision, SetCondition):
+                self._said(decision, seconds)
+            elif isinstance(decision, Bind):
+                profile = self._pending.get(decision.pod.uid, (now, ""))[1]
+                self.attempt_seconds.labels("scheduled", profile).observe(seconds / seats)
+        if counts[Evict]:
+            self._evicted([each for each in decisions if isinstance(each, Evict)])
+
+    def _said(self, decision: SetCondition, seconds: float) -> None:
+        if decision.about.kind == "Pod":
+            if decision.type == "PodScheduled" and decision.status == "False":
+                result = "unschedulable" if decision.reason == "Unschedulable" else "error"
+                profile = self._pending.get(decision.about.uid, (0.0, ""))[1]
+                self.attempts.labels(result, profile).inc()
+                self.attempt_seconds.labels(result, profile).observe(seconds)
+        elif decision.type in GROUP_CONDITIONS:
+            result = _RESULTS.get(decision.reason, "error")
+            self.group_attempts.labels(result, "").inc()
+            self.group_seconds.labels(result, "").observe(seconds)
+            self.group_algorithm_seconds.observe(seconds)
+
+    def _evicted(self, evictions: list[Evict]) -> None:
+        for preemptor, count in Tally(each.preemptor for each in evictions).items():
+            if preemptor.kind == "Pod":
+                self.preemptions.inc()
+                self.victims.observe(count)
+            else:
+                self.workload_preemptions.labels("success").inc()
+                self.workload_victims.observe(count)
+
+    def wrote(self, call: str, fault: str, seconds: float) -> None:
+        """A write has ended."""
+        result = "error" if fault else "success"
+        self.calls.labels(call, result).inc()
+        self.call_seconds.labels(call, result).observe(seconds)
+
+
+class BrainView(Collector):
+    """What is read from the brain at the moment of a scrape: queues and sizes."""
+
+    def __init__(self, brain: Any, writes: Callable[[], int]) -> None:
+        self._brain = brain
+        self._writes = writes
+
+    def collect(self) -> Iterator[Metric]:
+        calls = GaugeMetricFamily("scheduler_pending_async_api_calls", "Writes that have not ended.")
+        calls.add_metric([], self._writes())
+        yield calls
+        world = getattr(self._brain, "world", None)
+        if world is None:
+            return
+        yield from self._queues()
+        sizes = GaugeMetricFamily("scheduler_cache_size", "Objects the scheduler knows.", labels=["type"])
+        sizes.add_metric(["nodes"], len(world.cluster.index))
+        sizes.add_metric(["pods"], len(world.cluster.pods))
+        sizes.add_metric(["assumed_pods"], sum(len(root.in_flight) for root in world.queue.roots.values()))
+        yield sizes
+
+    def _queues(self) -> Iterator[Metric]:
+        pods: Tally[str] = Tally()
+        entities: Tally[tuple[str, str]] = Tally()
+        blamed: Tally[str] = Tally()
+        for root in self._brain.world.queue.roots.values():
+            queue = QUEUES[root.state]
+            count = root.group.pending_below if root.group is not None else 1
+            pods[queue] += count
+            entities[queue, "pod" if root.group is None else "podgroup"] += 1
+            if root.state == "parked":
+                for culprit in root.lack.culprits:
+                    blamed[str(culprit)] += count
+        pending = GaugeMetricFamily("scheduler_pending_pods", "Pods that wait, by queue.", labels=["queue"])
+        for queue in ("active", "backoff", "unschedulable", "gated", "incomplete", "pending"):
+            pending.add_metric([queue], pods[queue])
+        yield pending
+        queued = GaugeMetricFamily("scheduler_queued_entities", "Pods and groups in line.", labels=["queue", "type"])
+        for labels, count in sorted(entities.items()):
+            queued.add_metric(list(labels), count)
+        yield queued
+        blame = GaugeMetricFamily("scheduler_unschedulable_pods", "Parked pods by who refused.", labels=["plugin"])
+        for culprit, count in sorted(blamed.items()):
+            blame.add_metric([culprit], count)
+        yield blame

@@ -1,0 +1,26 @@
+"""How an engine is run, apart from what it decides: concurrency, election, endpoints, the decision log."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from muster.api.gates import DEFAULT, FeatureGates
+from muster.engine.lanes import Limits
+from muster.engine.leader import Election
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every field has a value that suits an engine inside `muster up`."""
+
+    gates: FeatureGates = DEFAULT
+    limits: Limits = field(default_factory=Limits)
+    election: Election | None = None  # None: no one else is there to lead
+    seed: int = 0
+    instance: str = field(default_factory=lambda: f"muster-{socket.gethostname()}")
+    decision_log: Path | None = None
+    tune_gc: bool = False  # freeze what the first lists brought, collect seldom
+    patience: float = 10.0  # how long a stop waits for binds under way
+    most_events: int = 5000  # taken in before the loop lets others run

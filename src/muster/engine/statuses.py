@@ -1,0 +1,191 @@
+"""What is written onto objects: conditions, nominations, the node a claim should use.
+
+A condition's transition time moves only when its status does, so it is left out of the patch where the
+object has that status already. Patches carry the uid, so a later object of the same name is not touched.
+An object that is gone needs no status; everything else is tried again until the server is back.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from muster.api.errors import ApiError
+from muster.api.groups import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
+from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, Resource
+from muster.client.protocol import Obj, PatchType
+from muster.engine.facts import Facts
+from muster.engine.fence import FencedClient
+from muster.engine.lanes import Write
+from muster.engine.logs import keys
+from muster.engine.pace import Backoff, Pace, is_transient
+from muster.engine.served import CRD_GROUP, OLD
+from muster.scheduler.decisions import Nominate, Ref, SelectNode, SetCondition
+
+log = logging.getLogger(__name__)
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+TRIES = 12
+GONE = "it is gone"
+
+
+class ObjectWrite(Write):
+    """A patch of one object that is retried until it is in or can never be."""
+
+    def __init__(self, about: Ref, resource: Resource, client: FencedClient, pace: Pace, facts: Facts) -> None:
+        super().__init__((about.kind, about.namespace, about.name))
+        self.about = about
+        self.resource = resource
+        self.client = client
+        self.pace = pace
+        self.facts = facts
+
+    async def attempt(self, again: bool) -> None:
+        """Send the patch once; `again` says that the server refused what we thought we knew."""
+        raise NotImplementedError
+
+    async def run(self) -> str:
+        backoff = Backoff(self.pace, first=0.1, most=10.0)
+        again = False
+        while True:
+            try:
+                await self.attempt(again)
+                return ""
+            except ApiError as error:
+                if error.code == 404:
+                    return GONE
+                refused = error.code in (409, 422)
+                if refused and await self._replaced():
+                    return GONE
+                if not is_transient(error) and (not refused or (again and error.code == 422)):
+                    return self._give_up(error)
+                again = again or refused
+                reason: Exception = error
+            except (ConnectionError, TimeoutError) as error:
+                reason = error
+            if backoff.tries >= TRIES:
+                return self._give_up(reason)
+            await backoff.wait(reason)
+
+    def _give_up(self, error: Exception) -> str:
+        what = f"{self.about.namespace}/{self.about.name}"
+        if isinstance(error, ApiError) and error.code == 403:
+            verb = f"missing permission: patch on {self.resource.plural}/status"
+            log.error("Status not written", extra=keys(kind=self.about.kind, object=what, err=f"{verb} ({error})"))
+        else:
+            log.warning("Status not written", extra=keys(kind=self.about.kind, object=what, err=str(error)))
+        return str(error) or type(error).__name__
+
+    async def _replaced(self) -> bool:
+        """Whether the object of this name is another one by now."""
+        try:
+            found = await self.client.get(self.resource, self.about.name, self.about.namespace)
+        except ApiError as error:
+            return error.code == 404
+        except (ConnectionError, TimeoutError):
+            return False
+        return bool(self.about.uid) and (found.get("metadata") or {}).get("uid") != self.about.uid
+
+    async def patch(self, body: Obj, type_: PatchType, subresource: str | None = "status") -> None:
+        if self.about.uid:
+            body.setdefault("metadata", {})["uid"] = self.about.uid
+        about = self.about
+        answer = await self.client.patch(
+            self.resource, about.name, body, about.namespace, type=type_, subresource=subresource
+        )
+        self.facts.answered(answer)
+
+
+class StatusWrite(ObjectWrite):
+    """Conditions of one object, and for a pod its nomination."""
+
+    call = "status_patch"
+
+    def __init__(self, about: Ref, resource: Resource, client: FencedClient, pace: Pace, facts: Facts) -> None:
+        super().__init__(about, resource, client, pace, facts)
+        self.conditions: dict[str, SetCondition] = {}
+        self.nominated: str | None = None
+
+    def add(self, decision: SetCondition | Nominate) -> StatusWrite:
+        if isinstance(decision, Nominate):
+            self.nominated = decision.node
+        else:
+            self.conditions[decision.type] = decision
+        return self
+
+    def absorb(self, later: Write) -> bool:
+        if not isinstance(later, StatusWrite) or later.about != self.about:
+            return False
+        self.conditions.update(later.conditions)
+        if later.nominated is not None:
+            self.nominated = later.nominated
+        return True
+
+    async def attempt(self, again: bool) -> None:
+        if not self.conditions and self.nominated is None:
+            return
+        if self.resource.group == CRD_GROUP:
+            return await self._replace_list()
+        status: Obj = {}
+        if self.conditions:
+            status["conditions"] = [self._condition(each, again) for each in self.conditions.values()]
+        if self.nominated is not None:
+            status["nominatedNodeName"] = self.nominated or None
+        await self.patch({"status": status}, "strategic")
+
+    def _condition(self, decision: SetCondition, again: bool) -> Obj:
+        type_ = self._named(decision.type)
+        about = self.about
+        body: Obj = {
+            "type": type_,
+            "status": decision.status,
+            "reason": decision.reason,
+            "message": decision.message,
+        }
+        had = self.facts.status_of(about.kind, about.namespace, about.name, about.uid, decision.type)
+        if had is None:
+            had = self.facts.status_of(about.kind, about.namespace, about.name, about.uid, type_)
+        if again or had != decision.status:
+            body["lastTransitionTime"] = self.pace.timestamp()
+        generation = self.facts.generation_of(about.kind, about.namespace, about.name, about.uid)
+        if generation:
+            body["observedGeneration"] = generation
+        return body
+
+    def _named(self, type_: str) -> str:
+        """The condition's name in the served version."""
+        renamed = self.resource.version == OLD and type_ == POD_GROUP_INITIALLY_SCHEDULED
+        return POD_GROUP_SCHEDULED if renamed else type_
+
+    async def _replace_list(self) -> None:
+        """Custom resources know no merge by key: the whole list is written, against the version it was read at."""
+        found = await self.client.get(self.resource, self.about.name, self.about.namespace)
+        meta = found.get("metadata") or {}
+        if self.about.uid and meta.get("uid") != self.about.uid:
+            raise ApiError(404, "NotFound", "another object has its name")
+        listed: list[Obj] = list((found.get("status") or {}).get("conditions") or [])
+        for decision in self.conditions.values():
+            body = self._condition(decision, True)
+            at = next((i for i, each in enumerate(listed) if each.get("type") == body["type"]), None)
+            if at is None:
+                listed.append(body)
+            else:
+                if listed[at].get("status") == body["status"] and listed[at].get("lastTransitionTime"):
+                    body["lastTransitionTime"] = listed[at]["lastTransitionTime"]
+                listed[at] = body
+        version = {"resourceVersion": meta.get("resourceVersion")}
+        await self.patch({"metadata": version, "status": {"conditions": listed}}, "merge")
+
+
+class ClaimWrite(ObjectWrite):
+    """`SelectNode`: tell the provisioner where the claim's pod will run."""
+
+    call = "claim_patch"
+
+    def __init__(self, decision: SelectNode, client: FencedClient, pace: Pace, facts: Facts) -> None:
+        super().__init__(decision.claim, PERSISTENT_VOLUME_CLAIMS, client, pace, facts)
+        self.node = decision.node
+
+    async def attempt(self, again: bool) -> None:
+        annotations: dict[str, Any] = {SELECTED_NODE: self.node or None}
+        await self.patch({"metadata": {"annotations": annotations}}, "merge", None)

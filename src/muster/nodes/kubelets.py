@@ -1,0 +1,111 @@
+"""What the kubelets of all simulated nodes know and do: pods admitted, started, ended and stopped.
+
+State only; the simulation feeds it with what it watches. Every pod is in one of four stages, and each stage
+knows the one action that leaves it. A node without power does nothing; when it is back, its pods go on from
+where they are by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from muster.api import quantity
+from muster.nodes.views import RUN_SECONDS, START_SECONDS, KubeletNode, KubeletPod, requests_of
+
+
+class Stage(Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+@dataclass(slots=True)
+class Guest:
+    """A pod on one of our nodes."""
+
+    pod: KubeletPod
+    node: str
+    requests: dict[str, int]
+    stage: Stage
+    address: str = ""
+    started_at: float = 0.0
+    restarts: int = 0
+    turn: int = 0  # counts stages, so that an action planned for an earlier one is recognised as stale
+    lines: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
+
+
+@dataclass(slots=True)
+class Host:
+    """One of our nodes."""
+
+    view: KubeletNode
+    index: int
+    powered: bool = True
+    used: dict[str, int] = field(default_factory=dict[str, int])
+    guests: set[str] = field(default_factory=set[str])  # uids
+    addresses: int = 0
+
+    def take(self, uid: str, requests: dict[str, int]) -> None:
+        if uid not in self.guests:
+            self.guests.add(uid)
+            for name, amount in requests.items():
+                self.used[name] = self.used.get(name, 0) + amount
+
+    def release(self, uid: str, requests: dict[str, int]) -> None:
+        if uid in self.guests:
+            self.guests.discard(uid)
+            for name, amount in requests.items():
+                self.used[name] = self.used.get(name, 0) - amount
+
+    def shortage(self, requests: dict[str, int]) -> tuple[str, str] | None:
+        """(reason, message) when a pod does not fit beside those that are there."""
+        allocatable = self.view.status.allocatable or {}
+        for name in sorted(requests, key=lambda name: (name != "pods", name)):
+            asked, used = requests[name], self.used.get(name, 0)
+            capacity = quantity.milli(allocatable.get(name, 0))
+            if asked > 0 and used + asked > capacity:
+                scale = 1 if name == "cpu" else 1000
+                message = (
+                    f"Node didn't have enough resource: {name}, requested: {asked // scale}, "
+                    f"used: {used // scale}, capacity: {capacity // scale}"
+                )
+                return f"OutOf{name}", message
+        return None
+
+    def next_address(self, network: str) -> str:
+        self.addresses = self.addresses % 253 + 1
+        return f"{network}.{self.addresses + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long things take where a pod does not say so itself."""
+
+    start: float = 0.5
+    stop: float = 1.0  # at most: a shorter grace period is honoured
+    batch_run: float = 10.0  # pods that are not restarted and say nothing about their length
+
+    def start_delay(self, pod: KubeletPod) -> float:
+        asked = pod.number(START_SECONDS)
+        return self.start if asked is None else asked
+
+    def run_length(self, pod: KubeletPod) -> float | None:
+        """Seconds that a pod runs; None for ever."""
+        asked = pod.number(RUN_SECONDS)
+        if asked is not None:
+            return asked
+        return None if pod.spec.restart_policy == "Always" else self.batch_run
+
+    def stop_delay(self, pod: KubeletPod) -> float:
+        grace = pod.metadata.deletion_grace_period_seconds
+        return min(self.stop, float(grace if grace is not None else 30))
+
+
+def guest_of(pod: KubeletPod) -> Guest:
+    """A pod as a kubelet finds it, also one that another process of ours has started."""
+    stage = {"Running": Stage.RUNNING, "Succeeded": Stage.ENDED, "Failed": Stage.ENDED}.get(
+        pod.status.phase, Stage.STARTING
+    )
+    return Guest(pod, pod.spec.node_name, requests_of(pod), stage)

@@ -1,0 +1,114 @@
+"""What a simulated kubelet reads of nodes and pods, and the annotations by which a pod says how it behaves.
+
+muster.dev/start-seconds   how long it takes to start (default: the simulation's)
+muster.dev/run-seconds     how long it runs before it ends; without it a pod that always restarts runs for ever
+muster.dev/exit-code       what it ends with (default 0); anything else means Failed
+"""
+
+from __future__ import annotations
+
+from muster.api import quantity
+from muster.api.groups import GroupMeta
+from muster.api.types import Condition, Container, Leaf, Quantities, ResourceRequirements
+
+START_SECONDS = "muster.dev/start-seconds"
+RUN_SECONDS = "muster.dev/run-seconds"
+EXIT_CODE = "muster.dev/exit-code"
+
+
+class KubeletMeta(GroupMeta, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    deletion_grace_period_seconds: int | None = None
+
+
+class KubeletPodSpec(Leaf, frozen=True):
+    node_name: str = ""
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    overhead: Quantities | None = None
+    resources: ResourceRequirements | None = None
+    restart_policy: str = "Always"
+
+
+class KubeletPodStatus(Leaf, frozen=True):
+    phase: str = ""
+    start_time: str | None = None
+
+
+class KubeletPod(Leaf, frozen=True):
+    metadata: KubeletMeta
+    spec: KubeletPodSpec = KubeletPodSpec()
+    status: KubeletPodStatus = KubeletPodStatus()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.metadata.namespace, self.metadata.name)
+
+    @property
+    def ended(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
+
+    def number(self, annotation: str) -> float | None:
+        """A number that an annotation gives; None when it gives none that makes sense."""
+        text = (self.metadata.annotations or {}).get(annotation)
+        try:
+            value = float(text) if text is not None else None
+        except ValueError:
+            return None
+        return value if value is not None and 0 <= value < float("inf") else None
+
+    @property
+    def exit_code(self) -> int:
+        return int(self.number(EXIT_CODE) or 0)
+
+
+class KubeletNodeStatus(Leaf, frozen=True):
+    allocatable: Quantities | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class KubeletNode(Leaf, frozen=True):
+    metadata: KubeletMeta
+    status: KubeletNodeStatus = KubeletNodeStatus()
+
+    @property
+    def ready(self) -> bool:
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
+
+
+def requests_of(pod: KubeletPod) -> dict[str, int]:
+    """What a pod takes of its node, in thousandths: containers together, or one init container if that is more.
+
+    A sidecar (an init container that restarts) runs beside everything that starts after it.
+    """
+    total: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in pod.spec.init_containers or ():
+        own = _amounts(container.resources)
+        if container.restart_policy == "Always":
+            _add(total, own)
+            _raise(peak, total)
+        else:
+            _raise(peak, {name: own.get(name, 0) + total.get(name, 0) for name in {*own, *total}})
+    for container in pod.spec.containers or ():
+        _add(total, _amounts(container.resources))
+    _raise(peak, total)
+    if pod.spec.resources is not None:
+        peak.update(_amounts(pod.spec.resources))
+    _add(peak, {name: quantity.milli(amount) for name, amount in (pod.spec.overhead or {}).items()})
+    peak["pods"] = 1000
+    return peak
+
+
+def _amounts(resources: ResourceRequirements | None) -> dict[str, int]:
+    asked = (resources.requests if resources is not None else None) or {}
+    return {name: quantity.milli(amount) for name, amount in asked.items()}
+
+
+def _add(total: dict[str, int], more: dict[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise(peak: dict[str, int], other: dict[str, int]) -> None:
+    for name, amount in other.items():
+        peak[name] = max(peak.get(name, 0), amount)

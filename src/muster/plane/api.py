@@ -1,0 +1,107 @@
+"""The API part of the plane: store, core, security and, when asked, HTTPS; opened and closed in that order.
+
+With a data directory everything in it continues where it was: objects, certificates, signing key. Without one, nothing
+outlives the process.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from muster.api import gates as feature_gates
+from muster.api.errors import ApiError
+from muster.api.gates import FeatureGates
+from muster.api.resources import Resource
+from muster.client.local import LocalClient
+from muster.client.protocol import Client, Obj
+from muster.plane.credentials import Credentials
+from muster.server.admission.bootstrap import bootstrap_objects
+from muster.server.admission.eviction import BudgetGuard
+from muster.server.auth.authentication import StaticTokens
+from muster.server.auth.bootstrap import bootstrap_policy
+from muster.server.auth.security import Security
+from muster.server.backend import PodLog, Seams
+from muster.server.core import ApiServer
+from muster.server.http import HttpServer, Limits, server_tls
+from muster.server.resources.registry import build
+from muster.server.store.base import Store
+from muster.server.store.memory import MemoryStore
+
+
+class Api:
+    """One API server over one store."""
+
+    def __init__(self, store: Store, credentials: Credentials, gates: FeatureGates, tokens: StaticTokens) -> None:
+        self.store = store
+        self.credentials = credentials
+        self.security = Security(store, credentials.signer, tokens)
+        registry = self.security.guarded(build(gates, answers=self.security.answers))
+        self.seams = Seams(issue_token=self.security.accounts.issue, metrics=_metrics)
+        self.core = ApiServer(store, registry, seams=self.seams)
+        self.client: Client = LocalClient(self.core)
+        self.seams.guard_eviction = BudgetGuard(self.client)
+        self._gate = self.security.gate(self.core, registry)
+        self._http: HttpServer | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        data: Path | None = None,
+        *,
+        gates: FeatureGates = feature_gates.DEFAULT,
+        token_file: Path | None = None,
+    ) -> Api:
+        """Open the store and bring in what every cluster starts with."""
+        tokens = StaticTokens.read(token_file) if token_file is not None else StaticTokens()
+        store = _open_store(data)
+        try:
+            api = cls(store, Credentials(data), gates, tokens)
+            for resource, obj in bootstrap_objects():
+                await ensure(api.client, resource, obj)
+            await bootstrap_policy(api.client)
+        except BaseException:
+            await store.close()
+            raise
+        return api
+
+    def follow_logs(self, pod_log: PodLog) -> None:
+        """Where the text of `kubectl logs` comes from."""
+        self.seams.pod_log = pod_log
+
+    async def serve(self, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None) -> str:
+        """Listen with TLS; gives the URL."""
+        self._http = HttpServer(self._gate.handle, limits)
+        tls = server_tls(self.credentials.for_server(host), self.credentials.authority.pem)
+        await self._http.start(host, port, tls)
+        shown = f"[{host}]" if ":" in host else host
+        return f"https://{shown}:{self._http.port}"
+
+    async def close(self) -> None:
+        """End the watches, finish the answers, then close the store."""
+        await self.core.close()
+        if self._http is not None:
+            await self._http.stop()
+        await self.store.close()
+
+
+def _open_store(data: Path | None) -> Store:
+    if data is None:
+        return MemoryStore()
+    from muster.server.store.sqlite import SqliteStore
+
+    return SqliteStore.open(data)
+
+
+async def ensure(client: Client, resource: Resource, obj: Obj) -> None:
+    """Create an object unless it is there already."""
+    try:
+        await client.create(resource, obj)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+
+
+def _metrics() -> bytes:
+    from prometheus_client import generate_latest
+
+    return generate_latest()

@@ -1,0 +1,81 @@
+"""What proves that we are the server and that an administrator is one: CA, server certificate, admin kubeconfig.
+
+In a data directory everything lives under `pki/`, readable by its owner only; without one it lives in memory.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from muster.server.auth.certificates import (
+    DEFAULT_NAMES,
+    Authority,
+    Pair,
+    expires_soon,
+    private_directory,
+    write_private,
+)
+from muster.server.auth.tokens import TokenSigner
+
+ADMIN = "kubernetes-admin"
+MASTERS = "system:masters"
+
+
+class Credentials:
+    """The keys of one control plane."""
+
+    def __init__(self, data: Path | None = None) -> None:
+        self._directory = private_directory(data / "pki") if data is not None else None
+        if self._directory is None:
+            self.authority, self.signer = Authority.create(), TokenSigner.create()
+        else:
+            self.authority, self.signer = Authority.open(self._directory), TokenSigner.open(self._directory)
+
+    def for_server(self, host: str) -> Pair:
+        """A server certificate for the usual names and the address we listen on; fresh at every start."""
+        return self.authority.for_server((*DEFAULT_NAMES, host) if host not in ("0.0.0.0", "::") else DEFAULT_NAMES)
+
+    def for_admin(self) -> Pair:
+        """The administrator's certificate; kept, so that a kubeconfig that was copied goes on working."""
+        if self._directory is None:
+            return self.authority.for_client(ADMIN, [MASTERS])
+        cert, key = self._directory / "admin.crt", self._directory / "admin.key"
+        if cert.exists() and key.exists() and not expires_soon(cert.read_bytes()):
+            return Pair(cert.read_bytes(), key.read_bytes())
+        pair = self.authority.for_client(ADMIN, [MASTERS])
+        write_private(key, pair.key)
+        write_private(cert, pair.cert)
+        return pair
+
+    def kubeconfig(self, url: str, *, name: str = "muster") -> bytes:
+        """A kubeconfig with the administrator's certificate inside."""
+        pair = self.for_admin()
+        content: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {"name": name, "cluster": {"server": url, "certificate-authority-data": _b64(self.authority.pem)}}
+            ],
+            "users": [
+                {
+                    "name": f"{name}-admin",
+                    "user": {"client-certificate-data": _b64(pair.cert), "client-key-data": _b64(pair.key)},
+                }
+            ],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": f"{name}-admin"}}],
+            "current-context": name,
+        }
+        return yaml.safe_dump(content, sort_keys=False).encode()
+
+    def write_kubeconfig(self, path: Path, url: str) -> None:
+        """Write the kubeconfig where only its owner can read it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_private(path, self.kubeconfig(url))
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

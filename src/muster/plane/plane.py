@@ -1,0 +1,92 @@
+"""The embedded control plane: API server, controllers, nodes and scheduler, started in that order and stopped in reverse.
+
+All parts inside talk to the server's core through the in-process client; everybody else comes in through HTTPS and
+the gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+
+from muster.client.protocol import Client
+from muster.plane.api import Api
+from muster.plane.options import Options
+from muster.plane.parts import Controllers, Part
+
+log = logging.getLogger(__name__)
+
+
+class Plane:
+    """One control plane. `async with Plane(options) as plane: ...`"""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.url = ""
+        self._api: Api | None = None
+        self._parts: list[Part] = []
+
+    @property
+    def api(self) -> Api:
+        assert self._api is not None, "the plane is not started"
+        return self._api
+
+    @property
+    def client(self) -> Client:
+        """The in-process client, with all rights."""
+        return self.api.client
+
+    async def start(self) -> None:
+        """Bring everything up; what was started is stopped again when something fails."""
+        options = self.options
+        self._api = await Api.open(options.data, gates=options.gates, token_file=options.token_file)
+        try:
+            if options.https:
+                self.url = await self._api.serve(options.host, options.port)
+                if options.kubeconfig is not None:
+                    self._api.credentials.write_kubeconfig(options.kubeconfig, self.url)
+            for part in self._chosen():
+                self._parts.append(part)
+                await part.start(self.client, options)
+        except BaseException:
+            await self.stop()
+            raise
+        # What is alive now stays alive: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+
+    def _chosen(self) -> list[Part]:
+        parts: list[Part] = []
+        if self.options.controllers:
+            parts.append(Controllers())
+        return parts
+
+    async def failure(self) -> BaseException:
+        """Wait until a part ends by itself, which none should; gives what ended it."""
+        tasks = {part.task: part for part in self._parts if part.task is not None}
+        if not tasks:
+            await asyncio.Event().wait()
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        ended = done.pop()
+        error = ended.exception() if not ended.cancelled() else None
+        return error or RuntimeError(f"{tasks[ended].name} ended")
+
+    async def stop(self) -> None:
+        """Stop in reverse order; each part gets its turn even if another one fails to stop."""
+        while self._parts:
+            part = self._parts.pop()
+            try:
+                await part.stop()
+            except Exception:
+                log.exception("%s did not stop cleanly", part.name)
+        if self._api is not None:
+            api, self._api = self._api, None
+            await api.close()
+
+    async def __aenter__(self) -> Plane:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()

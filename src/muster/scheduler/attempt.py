@@ -1,0 +1,197 @@
+"""One root, one snapshot, one verdict: plan, check, and turn the outcome into decisions.
+
+A placed root is assumed and bound; a root that cannot be placed tries preemption and otherwise is parked
+with words on every object it concerns. Nothing of a failed root binds, and no attempt both binds and evicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from muster.scheduler import evicting
+from muster.scheduler.conditions import POD_SCHEDULED
+from muster.scheduler.decisions import Bind, Decision, Emit, Nominate, SelectNode
+from muster.scheduler.demands import demand_of
+from muster.scheduler.faults import Fault, find_fault
+from muster.scheduler.groups import Group, Member
+from muster.scheduler.planning import plan, validate
+from muster.scheduler.planning.demand import Demand, Leaf, leaves
+from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Seat, Undecided, Verdict
+from muster.scheduler.queue import BINDING, Lack, Root, Want
+from muster.scheduler.refusals import Refusals
+from muster.scheduler.shapes import Shape
+from muster.scheduler.words import say_verdict
+from muster.scheduler.world import World
+
+RETRY_FACTOR = 10  # an undecided search is repeated once, with so many times the steps
+MOST_WANTS = 16  # distinct shapes a parked root is listed under
+MOST_NOTE = 1024  # the API cuts event notes here
+
+
+class Outcome:
+    """A verdict with what is needed to explain it."""
+
+    __slots__ = ("demand", "refusals", "verdict")
+
+    def __init__(self, demand: Demand, verdict: Verdict, refusals: dict[int, Refusals]) -> None:
+        self.demand = demand
+        self.verdict = verdict
+        self.refusals = refusals  # shape id -> why not one more of it fits anywhere
+
+
+def attempt(world: World, root: Root, now: float) -> list[Decision]:
+    """Try a root once."""
+    fault = find_fault(root.group, world.forest) if root.group is not None else None
+    if fault is not None:
+        return list(_reject(world, root, fault, now))
+    outcome = evaluate(world, root)
+    match outcome.verdict:
+        case Placed() as placed:
+            wrong = validate(placed, outcome.demand, world.cluster, held=world.held_against(root))
+            if wrong is not None:
+                return list(_reject(world, root, Fault("SchedulerError", f"the plan was refused: {wrong}"), now))
+            return list(_commit(world, root, placed))
+        case Infeasible():
+            waiting = evicting.make_room(world, root, outcome.demand, now)
+            return waiting if waiting is not None else list(_park(world, root, outcome, now))
+        case Undecided():
+            return list(_park(world, root, outcome, now))
+
+
+def evaluate(world: World, root: Root) -> Outcome:
+    """What could be done for a root now; changes nothing."""
+    demand = demand_of(root, world.shape_of, world.domain_of)
+    steps = world.config.budget_steps
+    with world.cluster.trial() as trial:
+        for shape, slot in world.held_against(root):
+            trial.place(shape, slot)
+        verdict = plan(demand, trial, Budget(steps))
+        if isinstance(verdict, Undecided):
+            verdict = plan(demand, trial, Budget(steps * RETRY_FACTOR))
+        refusals: dict[int, Refusals] = {}
+        if not isinstance(verdict, Placed):
+            for shape in _shapes(world, root):
+                if not trial.seats(shape).any():
+                    refusals[shape.id] = trial.why_not(shape)
+    return Outcome(demand, verdict, refusals)
+
+
+def _shapes(world: World, root: Root) -> list[Shape]:
+    seen: dict[int, Shape] = {}
+    for member in world.members_of(root):
+        shape = world.shape_of(member)
+        seen.setdefault(shape.id, shape)
+    return list(seen.values())[:MOST_WANTS]
+
+
+# --- success ---------------------------------------------------------------------------------------
+
+
+def _commit(world: World, root: Root, placed: Placed) -> Iterator[Decision]:
+    yield from evicting.call_off(world, root)
+    for seat in placed.seats:
+        yield from take_seat(world, root, seat)
+    world.queue.settle(root)
+    world.queue.set_aside(root, BINDING)
+    root.verdict, root.message = "Placed", ""
+    for member in world.members_of(root) if root.group is not None else ():
+        yield from _tell_pod(world, member, "there was no room for this pod beside the members that were placed")
+
+
+def take_seat(world: World, root: Root, seat: Seat) -> Iterator[Decision]:
+    """Count a pod as seated from now on, and ask for its bind."""
+    member = world.forest.members[seat.uid]
+    world.cluster.assume(member.pod, seat.node)
+    world.forest.assume(member, seat.node)
+    root.in_flight.add(member.uid)
+    for claim in world.cluster.waiting_claims(member.pod):
+        yield SelectNode(claim, seat.node)
+    yield Bind(member.ref, seat.node)
+
+
+# --- failure ---------------------------------------------------------------------------------------
+
+
+def _reject(world: World, root: Root, fault: Fault, now: float) -> Iterator[Decision]:
+    """A tree with a fault: said on every object, tried again only when one of them changes."""
+    yield from evicting.call_off(world, root)
+    yield from _clear_nominations(world, root)
+    if root.group is not None:
+        yield from tell_groups(world, root.group.subtree(), fault.reason, lambda group: fault.message)
+    for member in world.members_of(root):
+        yield from _tell_pod(world, member, fault.message, reason="SchedulerError")
+    world.queue.park(root, Lack(), now)
+    root.verdict, root.message = fault.reason, fault.message
+
+
+def _park(world: World, root: Root, outcome: Outcome, now: float) -> Iterator[Decision]:
+    verdict = outcome.verdict
+    assert not isinstance(verdict, Placed)
+    reason = "PlacementNotGuaranteed" if isinstance(verdict, Undecided) else "Unschedulable"
+    yield from _clear_nominations(world, root)
+    if root.group is not None:
+        yield from tell_groups(world, root.group.subtree(), reason, lambda group: say_verdict(verdict, group.key))
+    text = say_verdict(verdict, root.key)
+    root.verdict, root.message = reason, text
+    for member in world.members_of(root):
+        refusal = outcome.refusals.get(world.shape_of(member).id)
+        own = refusal.text() if refusal is not None else f"pod group is unschedulable, {text}"
+        yield from _tell_pod(world, member, text if isinstance(verdict, Undecided) else own)
+    was_woken = root.epoch == world.queue.epoch
+    world.queue.park(root, _lack(outcome), now)
+    if was_woken:
+        world.queue.pass_on(root, world.capacity, now)
+
+
+def tell_groups(world: World, groups: Iterable[Group], reason: str, message_of: object) -> Iterator[Decision]:
+    """The False condition of every group of a failed tree, with an event when the verdict changed."""
+    assert callable(message_of)
+    for group in groups:
+        said = world.conditions.initially_scheduled(group, "False", reason, str(message_of(group)))
+        if said is not None:
+            yield said
+            yield Emit(group.ref, "Warning", "FailedScheduling", "Scheduling", said.message[:MOST_NOTE])
+
+
+def _tell_pod(world: World, member: Member, message: str, reason: str = "Unschedulable") -> Iterator[Decision]:
+    world.conditions.learn(member.uid, member.pod.status.conditions)
+    said = world.conditions.say(member.ref, POD_SCHEDULED, "False", reason, message)
+    if said is not None:
+        yield said
+        yield Emit(member.ref, "Warning", "FailedScheduling", "Scheduling", message[:MOST_NOTE])
+
+
+def _clear_nominations(world: World, root: Root) -> Iterator[Decision]:
+    """A failed attempt keeps no seat, whichever cycle nominated it."""
+    world.release(root.key)
+    for member in world.members_of(root):
+        if member.pod.status.nominated_node_name or member.nominated:
+            member.nominated = ""
+            yield Nominate(member.ref, "")
+
+
+def _lack(outcome: Outcome) -> Lack:
+    """What a change must bring before another attempt is worth its cost."""
+    demand = outcome.demand
+    culprits = frozenset(
+        culprit for refusal in outcome.refusals.values() for culprit in refusal.culprits if isinstance(culprit, str)
+    )
+    strong = _one_want(demand)
+    if strong is not None and isinstance(outcome.verdict, Infeasible):
+        return Lack((strong,), culprits)
+    shapes: dict[int, Shape] = {}
+    for leaf in leaves(demand):
+        for member in leaf.members:
+            shapes.setdefault(member.shape.id, member.shape)
+    wants = tuple(Want(shape, 1, weak=True) for shape in list(shapes.values())[:MOST_WANTS])
+    return Lack(wants, culprits)
+
+
+def _one_want(demand: Demand) -> Want | None:
+    """A root of one leaf and one independent shape lacks exactly so many seats, countable at once."""
+    if not isinstance(demand, Leaf) or demand.domains or not demand.members:
+        return None
+    shape = demand.members[0].shape
+    if not shape.independent or any(member.shape.id != shape.id for member in demand.members):
+        return None
+    return Want(shape, max(1, demand.need), demand.topology)

@@ -1,0 +1,47 @@
+"""A log of changed slots, so that a cache can bring just those up to date."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from muster.scheduler.arrays import Ints, grown
+
+_LONGEST = 65536
+
+
+class ChangeLog:
+    """Slots in the order in which they changed; `end` is the version that a reader remembers."""
+
+    __slots__ = ("_kept", "_slots", "_start", "end")
+
+    def __init__(self) -> None:
+        self._slots: Ints = np.zeros(1024, dtype=np.int64)
+        self._kept = 0
+        self._start = 0
+        self.end = 0
+
+    def add(self, slot: int) -> None:
+        if self._kept == len(self._slots):
+            self._make_room()
+        self._slots[self._kept] = slot
+        self._kept += 1
+        self.end += 1
+
+    def add_many(self, slots: Ints) -> None:
+        for slot in slots:
+            self.add(int(slot))
+
+    def since(self, version: int) -> Ints | None:
+        """The slots changed since then, perhaps repeated; None when the log no longer reaches back so far."""
+        if version < self._start:
+            return None
+        return self._slots[version - self._start : self._kept]
+
+    def _make_room(self) -> None:
+        if len(self._slots) < _LONGEST:
+            self._slots = cast(Ints, grown(self._slots, len(self._slots) * 2))
+        else:
+            self._kept = 0
+            self._start = self.end

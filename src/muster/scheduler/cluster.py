@@ -1,0 +1,317 @@
+"""The cluster as the scheduler sees it: nodes as columns, pods as counts on them, kept up to date by events.
+
+Bound pods, and pods assumed to be bound, count on their node until they are gone or have finished; a
+pod that is being deleted still counts. Pods without a node do not enter. A pod whose node is not
+known (yet, or any more) waits aside and counts when the node comes.
+
+Nothing may change the cluster while a trial is open, except the trial.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+from muster.api.types import Node, Pod
+from muster.scheduler import changes
+from muster.scheduler.arrays import Ints
+from muster.scheduler.changelog import ChangeLog
+from muster.scheduler.changes import Changes
+from muster.scheduler.columns import NodeColumns
+from muster.scheduler.profile import Profile
+from muster.scheduler.selecting import Selectors
+from muster.scheduler.shapes import Footprint, Shape, ShapeBook
+from muster.scheduler.standing import Standing
+from muster.scheduler.tallies import Tallies
+from muster.scheduler.trial import Trial
+
+_FINISHED = ("Succeeded", "Failed")
+_PLACED: Changes = frozenset((changes.POD_PLACED,))
+_GONE: Changes = frozenset((changes.POD_GONE,))
+_CHANGED: Changes = frozenset((changes.POD_CHANGED,))
+_MOVED: Changes = frozenset((changes.POD_GONE, changes.POD_PLACED, changes.POD_CHANGED))
+# So many numbers in cached arrays are worth their memory; older ones are worked out again.
+_CACHED_SLOTS = 2_000_000
+
+
+class PodEntry:
+    """A pod that counts on a node. `slot` is -1 while its node is unknown."""
+
+    __slots__ = ("assumed", "dying", "footprint", "node", "pod", "slot")
+
+    def __init__(self, pod: Pod, footprint: Footprint, node: str, slot: int, *, assumed: bool) -> None:
+        self.pod = pod
+        self.footprint = footprint
+        self.node = node
+        self.slot = slot
+        self.dying = pod.metadata.deletion_timestamp is not None
+        self.assumed = assumed
+
+
+class Cluster(NodeColumns):
+    """Columns, pods and caches; `change` and `remove` take events, `trial` tries things out."""
+
+    def __init__(self, *, seed: int = 0) -> None:
+        super().__init__(seed)
+        self.tallies = Tallies(self)
+        self.selectors = Selectors()
+        self.loads = ChangeLog()
+        self.nodes = ChangeLog()
+        self.versions: dict[str, int] = {}
+        self.pods: dict[str, PodEntry] = {}
+        self.residents: dict[int, dict[str, PodEntry]] = {}
+        self.open_trial: Trial | None = None
+        self._homeless: dict[str, dict[str, PodEntry]] = {}
+        self._uids: dict[tuple[str, str], str] = {}
+        self._book = ShapeBook(self)
+        self._standings: OrderedDict[int, Standing] = OrderedDict()
+
+    # --- events ------------------------------------------------------------------------------------
+
+    def change(self, kind: str, obj: Any) -> Changes:
+        """Take in an object as it is now; says what that changed for the scheduler."""
+        self._must_be_settled()
+        match kind:
+            case "Pod":
+                return self._pod(obj)
+            case "Node":
+                return self._node(obj)
+            case "Namespace":
+                return self._namespace(obj.metadata.name, obj.metadata.labels or {})
+            case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
+                return self._selector(self.selectors.put(kind, obj))
+            case _:
+                return changes.NOTHING
+
+    def remove(self, kind: str, namespace: str, name: str) -> Changes:
+        """Take note that an object is gone."""
+        self._must_be_settled()
+        match kind:
+            case "Pod":
+                uid = self._uids.get((namespace, name))
+                return self._leave(uid) if uid is not None else changes.NOTHING
+            case "Node":
+                return self._node_gone(name)
+            case "Namespace":
+                return self._namespace(name, None)
+            case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
+                return self._selector(frozenset() if self.selectors.drop(kind, namespace, name) else None)
+            case _:
+                return changes.NOTHING
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count a pod on a node before the API has confirmed it."""
+        self._must_be_settled()
+        self._leave(pod.metadata.uid)
+        self._enter(pod, node, assumed=True)
+
+    def forget(self, uid: str) -> None:
+        """Take back an assumption that did not come true. A pod that the API shows as bound stays."""
+        self._must_be_settled()
+        entry = self.pods.get(uid)
+        if entry is not None and entry.assumed:
+            self._leave(uid)
+
+    # --- questions ---------------------------------------------------------------------------------
+
+    def shape(self, pod: Pod, profile: Profile) -> Shape:
+        """The shape of a pod under a profile; equal needs give the same object."""
+        return self._book.shape(pod, profile)
+
+    def footprint(self, pod: Pod) -> Footprint:
+        return self._book.footprint(pod)
+
+    def standing(self, shape: Shape) -> Standing:
+        """Where a shape can go at the moment, brought up to date."""
+        found = self._standings.get(shape.id)
+        if found is None:
+            found = self._standings[shape.id] = Standing(shape, self)
+            while len(self._standings) > max(64, _CACHED_SLOTS // max(1, self.size)):
+                self._standings.popitem(last=False)
+        else:
+            self._standings.move_to_end(shape.id)
+        found.refresh()
+        return found
+
+    def pods_on(self, slot: int) -> Iterable[PodEntry]:
+        return self.residents.get(slot, {}).values()
+
+    def trial(self) -> Trial:
+        return Trial(self)
+
+    # --- pods --------------------------------------------------------------------------------------
+
+    def _pod(self, pod: Pod) -> Changes:
+        uid = pod.metadata.uid
+        entry = self.pods.get(uid)
+        node = pod.spec.node_name
+        if not node:
+            # While a bind is in flight the watch may still show the pod without a node.
+            return changes.NOTHING if entry is None or entry.assumed else self._leave(uid)
+        if pod.status.phase in _FINISHED:
+            return changes.NOTHING if entry is None else self._leave(uid)
+        if entry is None:
+            return self._enter(pod, node, assumed=False)
+        if entry.node == node and _counts_alike(entry.pod, pod):
+            entry.pod = pod
+            entry.assumed = False
+            return changes.NOTHING
+        left = self._leave(uid)
+        self._enter(pod, node, assumed=False)
+        return _MOVED if left else _PLACED
+
+    def _enter(self, pod: Pod, node: str, *, assumed: bool) -> Changes:
+        footprint = self._book.footprint(pod)
+        slot = self.index.get(node, -1)
+        meta = pod.metadata
+        entry = PodEntry(pod, footprint, node, slot, assumed=assumed)
+        self.pods[meta.uid] = entry
+        self._uids[(meta.namespace, meta.name)] = meta.uid
+        if slot < 0:
+            self._homeless.setdefault(node, {})[meta.uid] = entry
+            return changes.NOTHING
+        self._settle(entry)
+        return _PLACED
+
+    def _leave(self, uid: str) -> Changes:
+        entry = self.pods.pop(uid, None)
+        if entry is None:
+            return changes.NOTHING
+        meta = entry.pod.metadata
+        if self._uids.get((meta.namespace, meta.name)) == uid:
+            del self._uids[(meta.namespace, meta.name)]
+        if entry.slot < 0:
+            _drop(self._homeless, entry.node, uid)
+            return changes.NOTHING
+        self.load(entry.footprint, entry.slot, -1, dying=entry.dying)
+        _drop(self.residents, entry.slot, uid)
+        return _GONE
+
+    def _settle(self, entry: PodEntry) -> None:
+        self.load(entry.footprint, entry.slot, 1, dying=entry.dying)
+        self.residents.setdefault(entry.slot, {})[entry.pod.metadata.uid] = entry
+
+    def load(self, footprint: Footprint, slot: int, count: int, *, dying: bool = False) -> None:
+        """Put so many pods more (or fewer, below 0) on a slot. Its exact inverse is the same with -count."""
+        vector, nonzero = footprint.vector, footprint.nonzero
+        if count != 1:
+            vector, nonzero = vector * count, nonzero * count
+        self._all_used[: len(vector), slot] += vector
+        self._all_nonzero[:, slot] += nonzero
+        footprint.label_class.add(slot, count, dying)
+        for tally in footprint.carried:
+            tally.add(slot, count)
+        self.loads.add(slot)
+
+    def load_many(self, footprint: Footprint, slots: Ints, counts: Ints) -> None:
+        """`load` on distinct slots at once."""
+        vector = footprint.vector
+        self._all_used[: len(vector), slots] += vector[:, None] * counts
+        self._all_nonzero[:, slots] += footprint.nonzero[:, None] * counts
+        for slot, count in zip(slots.tolist(), counts.tolist(), strict=True):
+            footprint.label_class.add(slot, count, False)
+            for tally in footprint.carried:
+                tally.add(slot, count)
+        self.loads.add_many(slots)
+
+    # --- nodes -------------------------------------------------------------------------------------
+
+    def _node(self, node: Node) -> Changes:
+        found = self.put_node(node)
+        if found:
+            slot = self.index[node.metadata.name]
+            self.versions["images"] = self.images_version
+            self.nodes.add(slot)
+            self.loads.add(slot)
+            if changes.NODE_ADDED in found:
+                self._move_in(node.metadata.name, slot)
+        return found
+
+    def _move_in(self, name: str, slot: int) -> None:
+        for entry in self._homeless.pop(name, {}).values():
+            entry.slot = slot
+            self._settle(entry)
+
+    def _node_gone(self, name: str) -> Changes:
+        slot = self.index.get(name)
+        if slot is None:
+            return changes.NOTHING
+        for uid, entry in self.residents.pop(slot, {}).items():
+            self.load(entry.footprint, slot, -1, dying=entry.dying)
+            entry.slot = -1
+            self._homeless.setdefault(name, {})[uid] = entry
+        self.drop_node(name)
+        self.versions["images"] = self.images_version
+        self.nodes.add(slot)
+        self.loads.add(slot)
+        return frozenset((changes.NODE_REMOVED,))
+
+    def _grow(self) -> None:
+        super()._grow()
+        self.tallies.grow(self._capacity)
+
+    # --- the rest ----------------------------------------------------------------------------------
+
+    def _namespace(self, name: str, labels: dict[str, str] | None) -> Changes:
+        return frozenset((changes.NAMESPACE,)) if self.tallies.put_namespace(name, labels) else changes.NOTHING
+
+    def _selector(self, keys: frozenset[str] | None) -> Changes:
+        if keys is None:
+            return changes.NOTHING
+        self.versions["selectors"] = self.versions.get("selectors", 0) + 1
+        self.mention(keys)
+        return frozenset((changes.SELECTORS,))
+
+    def mention(self, keys: Iterable[str]) -> None:
+        """A selector looks at these label keys: tell pods apart by them from now on."""
+        before = self.tallies.keys
+        if not self.tallies.mention(keys):
+            return
+        self._must_be_settled()
+        fresh = self.tallies.keys - before
+        for entry in self.pods.values():
+            labels = entry.pod.metadata.labels
+            if labels and not fresh.isdisjoint(labels):
+                self._relabel(entry)
+
+    def _relabel(self, entry: PodEntry) -> None:
+        if entry.slot >= 0:
+            self.load(entry.footprint, entry.slot, -1, dying=entry.dying)
+        entry.footprint = self._book.footprint(entry.pod)
+        if entry.slot >= 0:
+            self.load(entry.footprint, entry.slot, 1, dying=entry.dying)
+
+    def _must_be_settled(self) -> None:
+        if self.open_trial is not None:
+            raise RuntimeError("the cluster cannot change while a trial is open")
+
+
+def _counts_alike(old: Pod, new: Pod) -> bool:
+    """Whether nothing that a bound pod counts with is different."""
+    return (
+        (old.metadata.deletion_timestamp is None) == (new.metadata.deletion_timestamp is None)
+        and (old.metadata.labels or {}) == (new.metadata.labels or {})
+        and (old.spec == new.spec or _spec_alike(old, new))
+    )
+
+
+def _spec_alike(old: Pod, new: Pod) -> bool:
+    a, b = old.spec, new.spec
+    return (
+        a.containers == b.containers
+        and a.init_containers == b.init_containers
+        and a.resources == b.resources
+        and a.overhead == b.overhead
+        and a.affinity == b.affinity
+        and a.volumes == b.volumes
+        and a.host_network == b.host_network
+    )
+
+
+def _drop(homes: dict[Any, dict[str, PodEntry]], key: object, uid: str) -> None:
+    home = homes.get(key)
+    if home is not None:
+        home.pop(uid, None)
+        if not home:
+            del homes[key]

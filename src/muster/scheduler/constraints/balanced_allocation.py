@@ -1,0 +1,94 @@
+"""Nodes whose cpu and memory are used in like shares are liked better: 75 is neutral, from 50 to 100."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from muster.scheduler.arrays import Bools, Ints, Slots
+from muster.scheduler.constraints.base import Constraint, Reach
+from muster.scheduler.constraints.resource_args import listed, weighted_resources
+
+if TYPE_CHECKING:
+    from muster.scheduler.cluster import Cluster
+    from muster.scheduler.shapes import Shape
+
+Floats = npt.NDArray[np.float64]
+
+
+class NodeResourcesBalancedAllocation(Constraint):
+    name = "NodeResourcesBalancedAllocation"
+    weight = 1
+    scores = Reach.LOAD
+
+    def __init__(self, args: Mapping[str, Any] | None = None) -> None:
+        super().__init__(args)
+        self.resources = weighted_resources(self.args.get("resources"))
+
+    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return any(shape.amounts.get(name) for name, _ in self.resources)
+
+    def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        return self._score(shape, cluster, slots, 0)
+
+    def score_ahead(self, shape: Shape, cluster: Cluster, slots: Ints, ahead: Ints) -> Ints:
+        return self._score(shape, cluster, slots, ahead)
+
+    def _score(self, shape: Shape, cluster: Cluster, slots: Slots, ahead: int | Ints) -> Ints:
+        rows = listed(self, self.resources, shape, cluster)
+        allocs = [cluster.alloc[row][slots] for row, _, _ in rows]
+        before = [cluster.used[row][slots] + size * ahead for row, size, _ in rows]
+        after = [used + size for used, (_, size, _) in zip(before, rows, strict=True)]
+        return 50 + (50 + _evenness(after, allocs) - _evenness(before, allocs)) // 2
+
+    def score_one(self, shape: Shape, cluster: Cluster, slot: int) -> int:
+        before: list[float] = []
+        after: list[float] = []
+        for row, size, _ in listed(self, self.resources, shape, cluster):
+            alloc = cluster.alloc.item(row, slot)
+            if alloc:
+                used = cluster.used.item(row, slot)
+                before.append(min(1.0, used / alloc))
+                after.append(min(1.0, (used + size) / alloc))
+        return 50 + (50 + _evenness_of(after) - _evenness_of(before)) // 2
+
+
+def _evenness(used: list[Ints], allocs: list[Ints]) -> Ints:
+    """100 where all shares are alike, less the further they are apart."""
+    shares: list[Floats] = []
+    present = [alloc > 0 for alloc in allocs]
+    for amount, alloc, there in zip(used, allocs, present, strict=True):
+        shares.append(np.where(there, np.minimum(1.0, amount / np.maximum(alloc, 1)), 0.0))
+    return ((1 - _deviation(shares, present)) * 100).astype(np.int64)
+
+
+def _deviation(shares: list[Floats], present: list[Bools]) -> Floats:
+    if len(shares) < 2:
+        return np.zeros(1)
+    if len(shares) == 2:
+        return np.where(present[0] & present[1], np.abs((shares[0] - shares[1]) / 2), 0.0)
+    count = np.maximum(sum(there.astype(np.int64) for there in present), 1)
+    mean = sum(shares) / count
+    squares = sum(np.where(there, (s - mean) * (s - mean), 0.0) for s, there in zip(shares, present, strict=True))
+    highest = np.max([np.where(there, s, -1.0) for s, there in zip(shares, present, strict=True)], axis=0)
+    lowest = np.min([np.where(there, s, 2.0) for s, there in zip(shares, present, strict=True)], axis=0)
+    return np.where(count > 2, np.sqrt(squares / count), np.where(count == 2, (highest - lowest) / 2, 0.0))
+
+
+def _evenness_of(shares: list[float]) -> int:
+    match shares:
+        case [first, second]:
+            deviation = abs((first - second) / 2)
+        case [_, _, *_]:
+            mean = sum(shares) / len(shares)
+            total = 0.0
+            for share in shares:
+                total += (share - mean) * (share - mean)
+            deviation = sqrt(total / len(shares))
+        case _:
+            deviation = 0.0
+    return int((1 - deviation) * 100)

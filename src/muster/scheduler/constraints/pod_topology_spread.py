@@ -1,0 +1,177 @@
+"""Pods of one kind are spread over domains: hard constraints bound the skew, soft ones and the defaults add to the score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import log
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from muster.api.types import TopologySpreadConstraint
+from muster.scheduler.arrays import Bools, Ids, Ints, Slots
+from muster.scheduler.changes import (
+    NODE_ADDED,
+    NODE_LABELS,
+    NODE_REMOVED,
+    NODE_TAINTS,
+    POD_CHANGED,
+    POD_GONE,
+    POD_PLACED,
+)
+from muster.scheduler.constraints.base import MAX_SCORE, Constraint, Reach, Reason
+from muster.scheduler.constraints.node_affinity import chosen
+from muster.scheduler.constraints.taint_toleration import tolerated
+from muster.scheduler.tallies import Tally, Where
+from muster.scheduler.terms import Term, spread_term
+
+if TYPE_CHECKING:
+    from muster.scheduler.cluster import Cluster
+    from muster.scheduler.shapes import Shape
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+SYSTEM_DEFAULTS = (TopologySpreadConstraint(3, HOSTNAME, SOFT), TopologySpreadConstraint(5, ZONE, SOFT))
+
+
+class _Spread(NamedTuple):
+    rule: TopologySpreadConstraint
+    tally: Tally
+    itself: int  # 1 if the pod counts as one of those it is spread among
+
+
+class _Domains(NamedTuple):
+    """Where a constraint counts, at one state of the nodes."""
+
+    where: Where
+    present: Ids  # the domains that have a node which counts
+
+
+class PodTopologySpread(Constraint):
+    name = "PodTopologySpread"
+    weight = 2
+    filters = scores = Reach.PODS
+    entangles = True
+    text = "node(s) didn't match pod topology spread constraints"
+    missing = "node(s) didn't match pod topology spread constraints (missing required label)"
+    watches = frozenset(("selectors",))
+    cures = frozenset((NODE_ADDED, NODE_REMOVED, NODE_LABELS, NODE_TAINTS, POD_PLACED, POD_GONE, POD_CHANGED))
+
+    def __init__(self, args: Mapping[str, Any] | None = None) -> None:
+        super().__init__(args)
+        kind = self.args.get("defaultingType") or "System"
+        if kind not in ("System", "List"):
+            raise ValueError(f"unknown defaultingType {kind!r}; known are System, List")
+        self.system = kind == "System"
+        given = self.args.get("defaultConstraints") or ()
+        if self.system and given:
+            raise ValueError("defaultConstraints need defaultingType List")
+        self.defaults = SYSTEM_DEFAULTS if self.system else msgspec.convert(given, tuple[TopologySpreadConstraint, ...])
+
+    # --- filtering ---------------------------------------------------------------------------------
+
+    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(self._spreads(shape, cluster, HARD))
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+        spreads = self._spreads(shape, cluster, HARD)
+        for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
+            table = _within(spread, domains)
+            ok &= table[cluster.labels(spread.rule.topology_key)[slots]]
+        return ok
+
+    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[Reason]:
+        spreads = self._spreads(shape, cluster, HARD)
+        for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
+            ids = cluster.labels(spread.rule.topology_key)[slots]
+            yield Reason(self.missing, slots[ids == 0], True, self.name)
+            slots, ids = slots[ids > 0], ids[ids > 0]
+            ok = _within(spread, domains)[ids]
+            yield Reason(self.text, slots[~ok], False, self.name)
+            slots = slots[ok]
+
+    # --- scoring -----------------------------------------------------------------------------------
+
+    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(self._spreads(shape, cluster, SOFT))
+
+    def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        spreads = self._spreads(shape, cluster, SOFT)
+        domains = self._domains(shape, cluster, SOFT)
+        columns = [cluster.labels(spread.rule.topology_key)[slots] for spread in spreads]
+        kept = np.ones(columns[0].shape, dtype=np.bool_)
+        if self._needs_all_keys(shape):
+            for ids in columns:
+                kept &= ids > 0
+        raw = np.zeros(kept.shape)
+        for spread, where, ids in zip(spreads, domains, columns, strict=True):
+            if spread.rule.topology_key == HOSTNAME:
+                size, counts = int(kept.sum()), spread.tally.column[: cluster.size][slots]
+            else:
+                size = int(np.count_nonzero(np.bincount(ids[kept])))
+                counts = spread.tally.by(spread.rule.topology_key, where.where)[ids]
+            raw += np.where(ids > 0, counts * log(size + 2) + (spread.rule.max_skew - 1), 0.0)
+        return _spread_scores(np.floor(raw + 0.5).astype(np.int64), kept)
+
+    # --- what is spread among what -----------------------------------------------------------------
+
+    def _needs_all_keys(self, shape: Shape) -> bool:
+        return bool(shape.pod.spec.topology_spread_constraints) or not self.system
+
+    def _spreads(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Spread]:
+        version = (cluster.versions.get("selectors", 0), cluster.tallies.version)
+        return shape.fresh((self, kind), version, lambda: list(self._compile(shape, cluster, kind)))
+
+    def _compile(self, shape: Shape, cluster: Cluster, kind: str) -> Iterable[_Spread]:
+        own = shape.pod.spec.topology_spread_constraints
+        companions = None if own else cluster.selectors.companions(shape)
+        for rule in own or self.defaults:
+            term: Term | None = spread_term(rule, shape.pod) if own else companions
+            if rule.when_unsatisfiable == kind and term is not None:
+                itself = cluster.tallies.selects(term, shape.label_class)
+                yield _Spread(rule, cluster.tallies.matching((term,), living=True), int(itself))
+
+    def _domains(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Domains]:
+        version = (cluster.node_version, cluster.size, cluster.versions.get("selectors", 0))
+        return shape.fresh((self, kind, "domains"), version, lambda: self._find_domains(shape, cluster, kind))
+
+    def _find_domains(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Domains]:
+        spreads = self._spreads(shape, cluster, kind)
+        everywhere = slice(0, cluster.size)
+        having = cluster.alive.copy()
+        if kind == HARD or self._needs_all_keys(shape):
+            for spread in spreads:
+                having &= cluster.labels(spread.rule.topology_key) > 0
+        found: list[_Domains] = []
+        for spread in spreads:
+            mask = having.copy()
+            if spread.rule.node_affinity_policy != "Ignore":
+                mask &= chosen(shape, cluster, everywhere)
+            if spread.rule.node_taints_policy == "Honor":
+                mask &= tolerated(shape, cluster)[cluster.taint_set]
+            present = np.unique(cluster.labels(spread.rule.topology_key)[mask])
+            found.append(_Domains(cluster.tallies.where(mask), present[present > 0]))
+        return found
+
+
+def _within(spread: _Spread, domains: _Domains) -> Bools:
+    """Per domain: whether one more pod there keeps the skew within bounds. Entry 0 (no label) is False."""
+    counts = spread.tally.by(spread.rule.topology_key, domains.where)
+    enough = len(domains.present) >= (spread.rule.min_domains or 1)
+    least = int(counts[domains.present].min()) if enough else 0
+    table = counts + (spread.itself - least) <= spread.rule.max_skew
+    table[0] = False
+    return table
+
+
+def _spread_scores(raw: Ints, kept: Bools) -> Ints:
+    """The fewer companions, the better; nodes outside get nothing."""
+    if not kept.any():
+        return np.zeros_like(raw)
+    highest, lowest = int(raw[kept].max()), int(raw[kept].min())
+    if highest == 0:
+        return np.where(kept, MAX_SCORE, 0)
+    return np.where(kept, MAX_SCORE * (highest + lowest - raw) // highest, 0)

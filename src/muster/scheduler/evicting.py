@@ -1,0 +1,241 @@
+"""The life of an eviction: chosen, marked, seats held, deleted, waited for; or called off.
+
+Eviction is delayed: nothing is marked unless the whole plan after it passed `validate`, nothing is deleted
+before everything is marked and nominated (one turn earlier), and the plan is checked again right before.
+While victims leave, their room is held; no second eviction starts for a root whose first still suffices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.api import groups as api
+from muster.scheduler import preemption
+from muster.scheduler.conditions import PREEMPTION_BY_SCHEDULER
+from muster.scheduler.decisions import Decision, Emit, Evict, Nominate, Ref
+from muster.scheduler.demands import demand_of
+from muster.scheduler.faults import may_preempt
+from muster.scheduler.groups import RUNNING, Group
+from muster.scheduler.planning import plan, validate
+from muster.scheduler.planning.demand import Demand, GroupKey
+from muster.scheduler.planning.verdict import Budget, Placed
+from muster.scheduler.queue import PREEMPTING, Root, Want
+from muster.scheduler.waiting import FOR_VICTIMS
+from muster.scheduler.world import Hold, Preempting, World
+
+CALLED_OFF = "PreemptionCalledOff"
+
+
+def make_room(world: World, root: Root, demand: Demand, now: float) -> list[Decision] | None:
+    """For a root that does not fit: wait for room that is on its way, or evict; None if neither helps."""
+    under_way = world.preempting.get(root.key)
+    decisions: list[Decision] = []
+    if under_way is not None:
+        if _still_holds(world, root, demand, under_way):
+            world.queue.set_aside(root, PREEMPTING)
+            return []
+        decisions += call_off(world, root)
+    if _may(root):
+        eviction = _leaving_suffices(world, root, demand) or _choose(world, root, demand)
+        if eviction is not None:
+            return decisions + list(_start(world, root, eviction))
+    return decisions or None
+
+
+def _may(root: Root) -> bool:
+    if root.group is not None:
+        return may_preempt(root.group)
+    assert root.member is not None
+    return root.member.traits[2] != api.NEVER
+
+
+def _still_holds(world: World, root: Root, demand: Demand, under_way: Preempting) -> bool:
+    if not under_way.victims:
+        return False
+    evicted = frozenset(under_way.victims)
+    return validate(under_way.placed, demand, world.cluster, evicted=evicted, held=world.held_against(root)) is None
+
+
+def _leaving_suffices(world: World, root: Root, demand: Demand) -> preemption.Eviction | None:
+    """Pods that are terminating anyway may free enough; then nobody else has to go."""
+    leaving = {uid for uid in world.leaving if uid in world.cluster.pods}
+    if not leaving:
+        return None
+    with world.cluster.trial() as trial:
+        for shape, slot in world.held_against(root):
+            trial.place(shape, slot)
+        for uid in sorted(leaving):
+            trial.evict(uid)
+        verdict = plan(demand, trial, Budget(world.config.budget_steps))
+    return preemption.Eviction(verdict, (), 0) if isinstance(verdict, Placed) else None
+
+
+def _choose(world: World, root: Root, demand: Demand) -> preemption.Eviction | None:
+    if not any(priority < root.priority for priority in world.running_priorities):
+        return None
+    units = preemption.units(world.forest, world.cluster, root.priority, world.orphans)
+    outcome = preemption.choose(
+        demand,
+        world.cluster,
+        units=units,
+        quorums=preemption.quorums(world.forest, units),
+        budgets=list(world.budgets.values()),
+        held=world.held_against(root),
+        leaving=frozenset(world.leaving),
+        budget=Budget(world.config.budget_steps),
+    )
+    if isinstance(outcome, preemption.NoHelp):
+        return None
+    evicted = frozenset(uid for unit in outcome.units for uid in unit.uids) | world.leaving
+    fault = validate(outcome.placed, demand, world.cluster, evicted=evicted, held=world.held_against(root))
+    return outcome if fault is None else None
+
+
+# --- start -----------------------------------------------------------------------------------------
+
+
+def _start(world: World, root: Root, eviction: preemption.Eviction) -> Iterator[Decision]:
+    """Mark, tell, nominate. The deletes follow in a later turn, if the plan still holds then."""
+    me = world.ref_of(root)
+    chosen = [uid for unit in eviction.units for uid in unit.uids]
+    yield from _mark(world, root, eviction, me)
+    yield from _hold_seats(world, root, eviction.placed)
+    nodes = {seat.node for seat in eviction.placed.seats}
+    waited_for = {uid for uid in world.leaving if (entry := world.cluster.pods.get(uid)) and entry.node in nodes}
+    world.orphans -= set(chosen)
+    world.preempting[root.key] = Preempting(eviction.placed, waited_for | set(chosen), set(chosen))
+    world.queue.settle(root)
+    world.queue.set_aside(root, PREEMPTING)
+    root.lack.wants = ()
+    text = f"waiting for {len(waited_for | set(chosen))} pods to leave"
+    root.verdict, root.message = FOR_VICTIMS, text
+    if root.group is not None:
+        for group in root.group.subtree():
+            said = world.conditions.initially_scheduled(group, "False", FOR_VICTIMS, text)
+            if said is not None:
+                yield said
+
+
+def _mark(world: World, root: Root, eviction: preemption.Eviction, me: Ref) -> Iterator[Decision]:
+    word = {"PodGroup": "podgroup", "CompositePodGroup": "compositepodgroup"}.get(me.kind, "pod")
+    scheduler = _scheduler_of(world, root)
+    text = f"{scheduler}: preempting to accommodate a higher priority {word}"
+    note = f"Preempted by {word} {me.namespace}/{me.name} ({me.uid})"
+    for uid in (uid for unit in eviction.units for uid in unit.uids):
+        victim = world.forest.members[uid].ref
+        said = world.conditions.say(victim, api.DISRUPTION_TARGET, "True", PREEMPTION_BY_SCHEDULER, text)
+        if said is not None:
+            yield said
+    for group in _evicted_groups(world, eviction):
+        world.conditions.evicted.add(group.ref.uid)
+        said = world.conditions.say(group.ref, api.DISRUPTION_TARGET, "True", PREEMPTION_BY_SCHEDULER, text)
+        if said is not None:
+            yield said
+            yield Emit(group.ref, "Normal", "Preempted", "Preempting", note, me)
+    for uid in (uid for unit in eviction.units for uid in unit.uids):
+        yield Emit(world.forest.members[uid].ref, "Normal", "Preempted", "Preempting", note, me)
+
+
+def _evicted_groups(world: World, eviction: preemption.Eviction) -> list[Group]:
+    """Groups all of whose running pods are among the victims."""
+    gone = {uid for unit in eviction.units for uid in unit.uids}
+    touched: dict[GroupKey, Group] = {}
+    for uid in gone:
+        group = world.forest.members[uid].group
+        while group is not None:
+            touched[group.key] = group
+            group = group.parent if not group.cyclic else None
+    whole = [g for g in touched.values() if g.seen and all(leaf.running.keys() <= gone for leaf in g.leaves())]
+    return sorted(whole, key=lambda group: group.key)
+
+
+def _hold_seats(world: World, root: Root, placed: Placed) -> Iterator[Decision]:
+    for seat in placed.seats:
+        member = world.forest.members[seat.uid]
+        member.nominated = seat.node
+        world.holds[seat.uid] = Hold(seat.uid, world.shape_of(member), seat.node, root.priority, root.key)
+        yield Nominate(member.ref, seat.node)
+
+
+def _scheduler_of(world: World, root: Root) -> str:
+    members = world.members_of(root)
+    return members[0].traits[0] if members else ""
+
+
+# --- going on --------------------------------------------------------------------------------------
+
+
+def proceed(world: World) -> list[Decision]:
+    """Ask for the deletion of victims that were marked in an earlier turn, if the plan still holds."""
+    decisions: list[Decision] = []
+    for key, under_way in list(world.preempting.items()):
+        root = world.queue.roots.get(key)
+        if not under_way.marked or root is None or root.state != PREEMPTING:
+            continue
+        demand = demand_of(root, world.shape_of, world.domain_of)
+        if not _still_holds(world, root, demand, under_way):
+            decisions += call_off(world, root)
+            world.queue.activate(root)
+            continue
+        me = world.ref_of(root)
+        victims = [world.forest.members[uid] for uid in sorted(under_way.marked) if uid in world.forest.members]
+        decisions += [Evict(member.ref, me) for member in victims if member.state == RUNNING]
+        under_way.marked.clear()
+    return decisions
+
+
+def wake_waiting(world: World) -> None:
+    """Room appeared elsewhere: a root that waits for victims may do without them."""
+    for key in list(world.preempting):
+        root = world.queue.roots.get(key)
+        if root is None or root.state != PREEMPTING:
+            continue
+        want = _countable(world, root)
+        if want is not None and world.capacity(want)[0] >= want.seats:
+            world.queue.activate(root)
+
+
+def _countable(world: World, root: Root) -> Want | None:
+    members = world.members_of(root)
+    shapes = {world.shape_of(member).id: world.shape_of(member) for member in members}
+    top = root.group
+    if len(shapes) != 1 or (top is not None and not top.is_leaf):
+        return None
+    shape = next(iter(shapes.values()))
+    seats = 1 if top is None else max(1, top.minimum - top.bound)
+    return Want(shape, seats, top.topology if top is not None else None)
+
+
+def call_off(world: World, root: Root) -> list[Decision]:
+    """The root needs its victims no more: take the marks back, give the seats back."""
+    under_way = world.preempting.pop(root.key, None)
+    if under_way is None:
+        return []
+    decisions = unmark(world, under_way.marked)
+    for member in world.members_of(root):
+        if member.nominated:
+            decisions.append(Nominate(member.ref, ""))
+    world.release(root.key)
+    return decisions
+
+
+def unmark(world: World, uids: set[str]) -> list[Decision]:
+    """Tell pods that were to leave that they may stay."""
+    decisions: list[Decision] = []
+    for uid in sorted(uids):
+        member = world.forest.members.get(uid)
+        if member is None or member.state != RUNNING:
+            continue
+        text = "the room is no longer needed"
+        said = world.conditions.say(member.ref, api.DISRUPTION_TARGET, "False", CALLED_OFF, text)
+        if said is not None:
+            decisions.append(said)
+        group = member.group
+        while group is not None:
+            if group.ref.uid in world.conditions.evicted:
+                world.conditions.evicted.discard(group.ref.uid)
+                said = world.conditions.say(group.ref, api.DISRUPTION_TARGET, "False", CALLED_OFF, text)
+                if said is not None:
+                    decisions.append(said)
+            group = group.parent if not group.cyclic else None
+    return decisions

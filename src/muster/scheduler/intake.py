@@ -1,0 +1,442 @@
+"""Events in: how each fact changes the world. Nothing is decided here.
+
+Every handler leaves the counters true and notes what the change could help. Updates that touch nothing
+the scheduler reads (most of them are its own status writes coming back) cost one comparison.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from muster.api import groups as api
+from muster.api import types
+from muster.scheduler import events
+from muster.scheduler.conditions import PREEMPTION_BY_SCHEDULER
+from muster.scheduler.decisions import Emit, Nominate
+from muster.scheduler.demands import root_key
+from muster.scheduler.faults import priority_of
+from muster.scheduler.groups import FAILED, LEAVING, PENDING, RUNNING, SUCCEEDED, Group, Member, group_name, state_of
+from muster.scheduler.planning.demand import GroupKey
+from muster.scheduler.queue import ACTIVE, PREEMPTING, WAITING, Root
+from muster.scheduler.world import World
+
+VOLUME_RULES = ("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
+POD_RULES = ("InterPodAffinity", "PodTopologySpread")
+LOST_TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+
+
+class Intake:
+    """Brings one world up to date."""
+
+    def __init__(self, world: World, gang_scheduling: bool = True) -> None:
+        self.world = world
+        self.gang_scheduling = gang_scheduling
+        self._lost_nodes: set[str] = set()
+
+    def handle(self, event: events.Event, now: float) -> None:
+        match event:
+            case events.Changed(kind, obj):
+                self._changed(kind, obj, now)
+            case events.Removed(kind, namespace, name, uid):
+                self._removed(kind, namespace, name, uid, now)
+            case events.BindSucceeded(uid, node):
+                self._bind_succeeded(uid, node, now)
+            case events.BindFailed(uid, _, reason):
+                self._bind_failed(uid, reason, now)
+            case events.EvictFailed(uid, _):
+                self._evict_failed(uid)
+            case events.Synced():
+                self._synced()
+
+    def _changed(self, kind: str, obj: Any, now: float) -> None:
+        match kind:
+            case "Pod":
+                self._pod(obj, now)
+            case "Node":
+                self._node(obj, now)
+            case "PodGroup" | "CompositePodGroup":
+                self._group(obj, now)
+            case "Workload":
+                self.world.forest.workloads[obj.metadata.namespace, obj.metadata.name] = obj
+                self._suspect_workload(obj.metadata.namespace, obj.metadata.name)
+            case "PodDisruptionBudget":
+                self.world.budgets[obj.metadata.namespace, obj.metadata.name] = obj
+            case _:
+                self.world.cluster.change(kind, obj)
+                self._cured_by_kind(kind)
+
+    def _removed(self, kind: str, namespace: str, name: str, uid: str, now: float) -> None:
+        world = self.world
+        match kind:
+            case "Pod":
+                self._pod_gone(namespace, name, uid, now)
+            case "Node":
+                world.cluster.remove("Node", "", name)
+                world.cures.update(POD_RULES)
+                self._set_lost(name, True, now)
+            case "PodGroup" | "CompositePodGroup":
+                self._group_gone(GroupKey(kind, namespace, name), now)
+            case "Workload":
+                world.forest.workloads.pop((namespace, name), None)
+                self._suspect_workload(namespace, name)
+            case "PodDisruptionBudget":
+                world.budgets.pop((namespace, name), None)
+            case _:
+                world.cluster.remove(kind, namespace, name)
+                self._cured_by_kind(kind)
+
+    def _cured_by_kind(self, kind: str) -> None:
+        if kind in ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode"):
+            self.world.cures.update(VOLUME_RULES)
+        elif kind == "Namespace":
+            self.world.cures.add("InterPodAffinity")
+
+    # --- pods --------------------------------------------------------------------------------------
+
+    def _pod(self, pod: types.Pod, now: float) -> None:
+        world = self.world
+        known = world.forest.members.get(pod.metadata.uid)
+        if known is None:
+            if not pod.spec.node_name and pod.spec.scheduler_name not in world.config.profiles:
+                return  # another scheduler's business until it is bound
+        elif known.pod.spec.node_name and not pod.spec.node_name:
+            return  # an older view: pods are never unbound
+        elif _alike(known.pod, pod):
+            known.pod = pod
+            return
+        self._settle_in_cluster(pod, known)
+        before = root_key(known) if known is not None else None
+        member = world.forest.put_member(pod, self._group_of(pod))
+        member.shape = None
+        member.lost = member.lost and bool(pod.spec.node_name)
+        self._follow(member, before, now)
+
+    def _group_of(self, pod: types.Pod) -> GroupKey | None:
+        name = group_name(pod) if self.gang_scheduling else None
+        return GroupKey("PodGroup", pod.metadata.namespace, name) if name else None
+
+    def _settle_in_cluster(self, pod: types.Pod, known: Member | None) -> None:
+        """Let the columns follow: who sits where, who has left."""
+        world, cluster = self.world, self.world.cluster
+        state = state_of(pod)
+        if known is not None and known.assumed and state not in (PENDING, RUNNING):
+            self._unassume(known)
+        if not pod.spec.node_name:
+            return
+        if state in (SUCCEEDED, FAILED):
+            if pod.metadata.uid in cluster.pods:
+                self._leaves_node(pod)
+        else:
+            cluster.change("Pod", pod)
+            if known is None or not known.pod.spec.node_name:
+                world.cures.update(POD_RULES)
+                world.running_priorities[pod.spec.priority or 0] += 1
+
+    def _leaves_node(self, pod: types.Pod) -> None:
+        world = self.world
+        entry = world.cluster.pods[pod.metadata.uid]
+        world.dirty.add(entry.slot)
+        world.cures.update(POD_RULES)
+        priority = pod.spec.priority or 0
+        world.leaving.discard(pod.metadata.uid)
+        world.running_priorities[priority] -= 1
+        if world.running_priorities[priority] <= 0:
+            del world.running_priorities[priority]
+        world.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name)
+
+    def _unassume(self, member: Member) -> None:
+        world = self.world
+        slot = world.cluster.index.get(member.assumed)
+        if slot is not None:
+            world.dirty.add(slot)
+        world.cluster.forget(member.uid)
+        world.forest.forget(member)
+
+    def _follow(self, member: Member, before: GroupKey | None, now: float) -> None:
+        """After a pod changed: its root's place in the queue, its group's status, its victims' preemptor."""
+        world = self.world
+        if member.state == LEAVING and member.uid in world.cluster.pods:
+            world.leaving.add(member.uid)
+        if member.state not in (PENDING, RUNNING):
+            self._victim_left(member, gone=member.state in (SUCCEEDED, FAILED))
+        if member.group is not None:
+            world.reviewed.add(member.group.key)
+            self.review(member.group.root(), now)
+        else:
+            self._review_pod(member, now)
+        if before is not None and before != root_key(member):
+            world.queue.drop(before)
+
+    def _pod_gone(self, namespace: str, name: str, uid: str, now: float) -> None:
+        world = self.world
+        member = world.forest.members.get(uid) if uid else self._find(namespace, name)
+        if member is None:
+            return
+        if member.assumed:
+            self._unassume(member)
+        if member.uid in world.cluster.pods:
+            self._leaves_node(member.pod)
+        key = root_key(member)
+        world.forest.drop_member(member.uid)
+        world.conditions.forget(member.uid)
+        world.holds.pop(member.uid, None)
+        root = world.queue.roots.get(key)
+        if root is not None:
+            root.in_flight.discard(member.uid)
+        self._victim_left(member, gone=True)
+        if member.group is not None:
+            world.reviewed.add(member.group.key)
+            self.review(member.group.root(), now, settled=True)
+        elif root is not None and root.uid == member.uid:
+            world.queue.drop(key)
+            world.preempting.pop(key, None)
+
+    def _find(self, namespace: str, name: str) -> Member | None:
+        wanted = (m for m in self.world.forest.members.values() if (m.ref.namespace, m.ref.name) == (namespace, name))
+        return next(wanted, None)
+
+    def _review_pod(self, member: Member, now: float) -> None:
+        world = self.world
+        key = root_key(member)
+        root = world.queue.roots.get(key)
+        if root is not None and root.uid != member.uid:
+            world.queue.drop(key)
+            root = None
+        if member.state != PENDING:
+            if root is not None:
+                root.in_flight.clear()
+                world.queue.drop(key)
+                world.preempting.pop(key, None)
+                world.release(key)
+            return
+        if member.assumed:
+            return
+        if root is None:
+            meta = member.pod.metadata
+            root = Root(key, member=member, created=meta.creation_timestamp or "", uid=member.uid)
+            world.queue.add(root, now)
+        root.member, root.priority = member, member.traits[1]
+        if member.gated:
+            world.queue.set_aside(root, WAITING)
+        elif root.state in (WAITING, ACTIVE):
+            world.queue.activate(root)
+        elif root.state != PREEMPTING:
+            world.queue.wake(root, now)
+
+    # --- victims -----------------------------------------------------------------------------------
+
+    def _victim_left(self, member: Member, gone: bool) -> None:
+        """A pod that someone waits for is leaving, or has left."""
+        world = self.world
+        for key, preempting in world.preempting.items():
+            if member.uid in preempting.victims:
+                preempting.marked.discard(member.uid)
+                if gone:
+                    preempting.victims.discard(member.uid)
+                    root = world.queue.roots.get(key)
+                    if not preempting.victims and root is not None and root.state == PREEMPTING:
+                        world.queue.activate(root)
+
+    def _evict_failed(self, uid: str) -> None:
+        """A victim stays: whoever waits for it must plan anew."""
+        world = self.world
+        for key, preempting in world.preempting.items():
+            root = world.queue.roots.get(key)
+            if uid in preempting.victims and root is not None and root.state == PREEMPTING:
+                preempting.marked.add(uid)
+                world.queue.activate(root)
+
+    # --- answers to binds --------------------------------------------------------------------------
+
+    def _bind_succeeded(self, uid: str, node: str, now: float) -> None:
+        world = self.world
+        member = world.forest.members.get(uid)
+        if member is None:
+            return
+        root = world.queue.roots.get(root_key(member))
+        if root is not None:
+            root.in_flight.discard(uid)
+        name = f"{member.ref.namespace}/{member.ref.name}"
+        note = f"Successfully assigned {name} to {node}"
+        world.outbox.append(Emit(member.ref, "Normal", "Scheduled", "Binding", note))
+        if not member.pod.spec.node_name:
+            spec = msgspec.structs.replace(member.pod.spec, node_name=node)
+            self._pod(msgspec.structs.replace(member.pod, spec=spec), now)
+        if member.group is not None:
+            self.review(member.group.root(), now, settled=True)
+
+    def _bind_failed(self, uid: str, reason: str, now: float) -> None:
+        world = self.world
+        member = world.forest.members.get(uid)
+        if member is None:
+            return
+        root = world.queue.roots.get(root_key(member))
+        if root is not None:
+            root.in_flight.discard(uid)
+        if member.assumed:
+            self._unassume(member)
+            note = f"binding was refused: {reason}"[:1024]
+            world.outbox.append(Emit(member.ref, "Warning", "FailedScheduling", "Binding", note))
+        if member.group is not None:
+            world.reviewed.add(member.group.key)
+            self.review(member.group.root(), now, settled=True)
+        else:
+            self._review_pod(member, now)
+            if root is not None and root.key in world.queue.roots:
+                world.queue.activate(root)
+
+    # --- nodes -------------------------------------------------------------------------------------
+
+    def _node(self, node: types.Node, now: float) -> None:
+        world = self.world
+        world.cluster.change("Node", node)
+        world.dirty.add(world.cluster.index[node.metadata.name])
+        world.cures.update(POD_RULES)
+        taints = node.spec.taints or ()
+        self._set_lost(node.metadata.name, any(t.key in LOST_TAINTS and t.effect == "NoExecute" for t in taints), now)
+
+    def _set_lost(self, node: str, lost: bool, now: float) -> None:
+        world = self.world
+        was_lost = node in self._lost_nodes
+        if lost == was_lost:
+            return
+        (self._lost_nodes.add if lost else self._lost_nodes.discard)(node)
+        for member in [m for m in world.forest.members.values() if m.pod.spec.node_name == node]:
+            world.forest.set_lost(member, lost)
+            if member.group is not None:
+                world.reviewed.add(member.group.key)
+                self.review(member.group.root(), now)
+        for key, preempting in world.preempting.items():
+            root = world.queue.roots.get(key)
+            if root is not None and any(seat.node == node for seat in preempting.placed.seats):
+                world.queue.activate(root)
+
+    # --- groups ------------------------------------------------------------------------------------
+
+    def _group(self, obj: api.PodGroup | api.CompositePodGroup, now: float) -> None:
+        world = self.world
+        group = world.forest.group(GroupKey(obj.kind, obj.metadata.namespace, obj.metadata.name))
+        before = group.root().key
+        old = group.obj
+        world.conditions.learn(obj.metadata.uid, obj.status.conditions)
+        if old is not None and old.spec == obj.spec and old.metadata.uid == obj.metadata.uid:
+            group.obj = obj  # its own status came back
+            return
+        world.forest.put_group(obj)
+        world.reviewed.add(group.key)
+        top = group.root()
+        world.suspects.add(top.key)
+        if before != top.key:
+            world.queue.drop(before)
+        self.review(top, now)
+
+    def _group_gone(self, key: GroupKey, now: float) -> None:
+        world = self.world
+        group = world.forest.groups.get(key)
+        if group is None or group.obj is None:
+            return
+        before = group.root()
+        world.conditions.forget(group.obj.metadata.uid)
+        world.forest.drop_group(key)
+        for top in {before.key: before, key: group}.values():
+            if top.key in world.forest.groups:
+                world.suspects.add(top.root().key)
+                self.review(top.root(), now)
+            else:
+                world.queue.drop(top.key)
+                world.faults.pop(top.key, None)
+
+    def _suspect_workload(self, namespace: str, name: str) -> None:
+        for group in self.world.forest.groups.values():
+            ref = group.obj.spec.workload_ref if group.obj else None
+            if ref is not None and group.key.namespace == namespace and ref.workload_name == name:
+                self.world.suspects.add(group.root().key)
+
+    def review(self, top: Group, now: float, settled: bool = False) -> None:
+        """Put a tree's root where its present state says: waiting, in line, or out of the queue."""
+        world = self.world
+        root = world.queue.roots.get(top.key)
+        if top.pending_below == 0:
+            if root is not None and not root.in_flight:
+                world.queue.drop(top.key)
+                world.notices.withdraw(top.key)
+                self._stop_waiting_for_victims(top.key)
+            return
+        if root is None:
+            root = world.queue.add(Root(top.key, group=top), now)
+        self._describe(root, top)
+        if root.in_flight:
+            return
+        if not self._ready(top):
+            self._stop_waiting_for_victims(top.key)
+            world.queue.set_aside(root, WAITING)
+            world.notices.ask(top.key, now)
+        else:
+            world.notices.withdraw(top.key)
+            self._line_up(root, settled, now)
+
+    def _ready(self, top: Group) -> bool:
+        return top.seen and top.admissible and not top.gated and not top.cyclic and top.key not in self.world.faults
+
+    def _line_up(self, root: Root, settled: bool, now: float) -> None:
+        queue = self.world.queue
+        if root.state == PREEMPTING:
+            return
+        if root.state in (WAITING, ACTIVE) or (settled and root.state == "binding"):
+            queue.activate(root)
+        else:
+            queue.wake(root, now)
+
+    @staticmethod
+    def _describe(root: Root, top: Group) -> None:
+        root.group = top
+        root.priority = priority_of(top)
+        root.created = top.created
+        root.uid = top.obj.metadata.uid if top.obj is not None else ""
+        root.broken = any(0 < leaf.bound < leaf.minimum for leaf in top.leaves())
+
+    def _stop_waiting_for_victims(self, key: GroupKey) -> None:
+        """The root needs its seats no longer: marks and nominations are taken back by the next turn."""
+        preempting = self.world.preempting.pop(key, None)
+        if preempting is not None:
+            self.world.orphans |= preempting.marked
+        for uid in [uid for uid, hold in self.world.holds.items() if hold.root == key]:
+            member = self.world.forest.members.get(uid)
+            if member is not None and member.nominated:
+                self.world.outbox.append(Nominate(member.ref, ""))
+        self.world.release(key)
+
+    # --- start -------------------------------------------------------------------------------------
+
+    def _synced(self) -> None:
+        """The first picture is complete: find what an earlier run left half done."""
+        world = self.world
+        world.synced = True
+        for member in world.forest.members.values():
+            if member.state == RUNNING and marked_as_victim(member.pod):
+                world.orphans.add(member.uid)
+            if member.state in (PENDING, RUNNING) and member.node and member.node not in world.cluster.index:
+                world.forest.set_lost(member, True)
+        for group in world.forest.groups.values():
+            world.reviewed.add(group.key)
+            world.suspects.add(group.root().key)
+
+
+def marked_as_victim(pod: types.Pod) -> bool:
+    """Does the pod carry the mark of an eviction by a scheduler?"""
+    return any(
+        c.type == api.DISRUPTION_TARGET and c.status == "True" and c.reason == PREEMPTION_BY_SCHEDULER
+        for c in pod.status.conditions or ()
+    )
+
+
+def _alike(old: types.Pod, new: types.Pod) -> bool:
+    """Do two forms of a pod differ in nothing that scheduling reads?"""
+    return (
+        old.status.phase == new.status.phase
+        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        and old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+    )

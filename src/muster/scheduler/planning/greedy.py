@@ -1,0 +1,275 @@
+"""The quick way to a plan: seats by score, hardest child first, domains by score, then extras.
+
+`secure` places minima only. It places nothing where counting already says no, and takes back what it
+placed when it fails; a failure here proves nothing. `complete` then adds further children of branches
+whose minimum holds, and `fill` the remaining members of groups that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from muster.scheduler.planning.board import Mask
+from muster.scheduler.planning.domains import Domains, Potential, potential, ranked, score
+from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal
+from muster.scheduler.planning.seating import Mark, Seating, narrowed
+from muster.scheduler.planning.verdict import Budget
+
+MOST_DOMAINS_COMPARED = 8
+WORTH_COUNTING = 16
+
+Rescue = Callable[[Goal, "Mask | None"], bool]
+
+
+class Greedy:
+    def __init__(self, seating: Seating, budget: Budget) -> None:
+        self.seating = seating
+        self.budget = budget
+        self._burdens: dict[int, float] = {}
+
+    # --- minima ----------------------------------------------------------------------------------
+
+    def secure(self, goal: Goal, mask: Mask | None) -> bool:
+        """Seat what the minimum of a group needs; all of it or nothing."""
+        mark = self.seating.mark()
+        held = self._in_some_domain(goal, mask) if goal.topology else self._inside(goal, mask)
+        if held:
+            self.seating.win(goal)
+        else:
+            self.seating.undo(mark)
+        return held
+
+    def _inside(self, goal: Goal, mask: Mask | None) -> bool:
+        if isinstance(goal, LeafGoal):
+            return self._leaf(goal, mask)
+        if goal.need == 0:
+            return True
+        children = sorted(goal.open, key=self.burden, reverse=goal.need == len(goal.open))
+        return self._children(goal.need, children, mask)
+
+    def _children(self, need: int, children: Sequence[Goal], mask: Mask | None) -> bool:
+        """Go round until enough hold or a round changes nothing: one child may wait for another's pods."""
+        waiting = list(children)
+        while need > 0:
+            left = []
+            for child in waiting:
+                if need > 0 and self.secure(child, mask):
+                    need -= 1
+                else:
+                    left.append(child)
+            if need <= 0:
+                return True
+            if len(left) == len(waiting) or not self._dependent(left):
+                return False
+            waiting = left
+        return True
+
+    def _dependent(self, goals: Sequence[Goal]) -> bool:
+        shapes = self.seating.shapes
+        return any(not shapes[lot.shape].independent for goal in goals for leaf in _leaves(goal) for lot in leaf.lots)
+
+    def _leaf(self, leaf: LeafGoal, mask: Mask | None) -> bool:
+        if len(leaf.lots) == 1:
+            return self._enough_seats(leaf, mask) and self.seating.take(leaf, 0, leaf.need, mask) == leaf.need
+        return self.seat_lots(leaf, leaf.need, mask) == 0
+
+    def seat_lots(self, leaf: LeafGoal, missing: int, mask: Mask | None) -> int:
+        """Seat up to `missing` more members, those that come first if possible; how many found no seat."""
+        order = sorted(range(len(leaf.lots)), key=lambda at: -self.share(leaf.lots[at].shape))
+        for wish in ([lot.preferred for lot in leaf.lots], [lot.count for lot in leaf.lots]):
+            missing = self._lots(leaf, order, wish, missing, mask)
+        return missing
+
+    def _enough_seats(self, leaf: LeafGoal, mask: Mask | None) -> bool:
+        """Counting first: a large gang that cannot fit is not placed pod by pod to find out."""
+        shape = self.seating.shapes[leaf.lots[0].shape]
+        if leaf.need < WORTH_COUNTING or not shape.independent:
+            return True
+        seats = self.seating.trial.seats(shape)
+        return int(seats.sum() if mask is None else seats[mask].sum()) >= leaf.need
+
+    def _lots(self, leaf: LeafGoal, order: Sequence[int], wish: Sequence[int], missing: int, mask: Mask | None) -> int:
+        """Go round while it helps: a lot may need the pods of another to be there first."""
+        moved = True
+        while moved and missing:
+            moved = False
+            for at in order:
+                want = min(wish[at] - self.seating.seated(leaf, at), missing)
+                got = self.seating.take(leaf, at, want, mask) if want > 0 else 0
+                missing -= got
+                moved = moved or got > 0
+        return missing
+
+    # --- domains ---------------------------------------------------------------------------------
+
+    def _in_some_domain(self, goal: Goal, mask: Mask | None) -> bool:
+        """The domain of the best score in which the minimum holds."""
+        domains = Domains.of(self.seating, goal.topology, mask)
+        found = potential(self.seating, goal, domains)
+        order = ranked(self.seating, goal, domains, found)
+        if isinstance(goal, LeafGoal) and len(goal.lots) == 1 and self._counts_are_exact(goal):
+            order = order[:1]
+        best: tuple[int, int] | None = None
+        compared = 0
+        for _, value in order:
+            if not self.budget.spend():
+                break
+            outcome = self._try_domain(goal, value, domains, found, last=len(order) == 1)
+            if outcome is None:
+                continue
+            if outcome < 0:
+                return True
+            compared += 1
+            if best is None or outcome > best[0]:
+                best = outcome, value
+            if compared >= MOST_DOMAINS_COMPARED:
+                break
+        return best is not None and self._settle(goal, best[1], domains)
+
+    def _counts_are_exact(self, leaf: LeafGoal) -> bool:
+        return self.seating.shapes[leaf.lots[0].shape].independent
+
+    def _settle(self, goal: Goal, value: int, domains: Domains) -> bool:
+        self.seating.choose(goal, value)
+        return self._inside(goal, narrowed(domains.inside, domains.ids, value))
+
+    def _try_domain(self, goal: Goal, value: int, domains: Domains, found: Potential, *, last: bool) -> int | None:
+        """None if the minimum does not hold there; -1 if it holds and nothing can be better (it stays seated);
+        else the score of the domain with extras, and nothing stays."""
+        seating = self.seating
+        mark = seating.mark()
+        if not self._settle(goal, value, domains):
+            seating.undo(mark)
+            return None
+        if last or self._placed(mark) >= found.pods[value]:
+            return -1
+        minimum = seating.mark()
+        inside = narrowed(domains.inside, domains.ids, value)
+        self._extras_inside(goal, inside)
+        placed = self._placed(mark)
+        if placed >= found.pods[value]:
+            seating.undo(minimum)
+            return -1
+        reached = self._score(goal, value, domains, mark)
+        seating.undo(mark)
+        return reached
+
+    def _placed(self, mark: Mark) -> int:
+        return sum(len(slots) for _, _, slots in self.seating.since(mark))
+
+    def _score(self, goal: Goal, value: int, domains: Domains, mark: Mark) -> int:
+        """The seats are on the trial, so they are part of the usage already; pods are scaled to the largest hope."""
+        pods = np.array([goal.bound + self._placed(mark), goal.bound + float(goal_size(goal))])
+        values = np.array([value, value])
+        return int(score(self.seating, domains, values, pods, np.zeros((2, 2)))[0])
+
+    # --- extras ----------------------------------------------------------------------------------
+
+    def scope_of(self, goal: Goal, mask: Mask | None) -> Mask | None:
+        """The nodes that later members of a group may use."""
+        if not goal.topology:
+            return mask
+        ids = self.seating.cluster.labels(goal.topology)
+        value = self.seating.domain_of(goal)
+        if value is None and goal.pin is not None:
+            value = self.seating.cluster.label_id(goal.topology, goal.pin) if goal.pin else 0
+        if value is None:
+            value = self._free_domain(goal, mask)
+        return narrowed(mask, ids, value) if value else np.zeros(len(ids), dtype=bool)
+
+    def _free_domain(self, goal: Goal, mask: Mask | None) -> int:
+        """A domain for a group that holds without any running member: the best that takes at least one pod."""
+        domains = Domains.of(self.seating, goal.topology, mask)
+        order = ranked(self.seating, goal, domains, potential(self.seating, goal, domains))
+        if not order:
+            return 0
+        self.seating.choose(goal, order[0][1])
+        return order[0][1]
+
+    def complete(self, goal: Goal, mask: Mask | None, rescue: Rescue) -> None:
+        """Further children of branches that hold, the easiest first."""
+        if isinstance(goal, LeafGoal):
+            return
+        mask = self.scope_of(goal, mask)
+        for child in sorted(goal.open, key=self.burden):
+            if not self.seating.won(child) and not self.secure(child, mask):
+                rescue(child, mask)
+        for child in goal.open:
+            if self.seating.won(child):
+                self.complete(child, mask, rescue)
+        for child in goal.done:
+            self.complete(child, mask, rescue)
+
+    def fill(self, goal: Goal, mask: Mask | None) -> None:
+        """The remaining members of groups that hold."""
+        mask = self.scope_of(goal, mask)
+        if isinstance(goal, LeafGoal):
+            self._fill_leaf(goal, mask)
+            return
+        for child in (*goal.open, *goal.done):
+            if self.seating.won(child) or any(child is other for other in goal.done):
+                self.fill(child, mask)
+
+    def _fill_leaf(self, leaf: LeafGoal, mask: Mask | None) -> None:
+        if len(leaf.lots) == 1:
+            rest = leaf.lots[0].count - self.seating.seated(leaf, 0)
+            if rest:
+                self.seating.take(leaf, 0, rest, mask)
+            return
+        at_of = {leaf.lots[at].members[k].uid: at for at in range(len(leaf.lots)) for k in range(leaf.lots[at].count)}
+        waiting = [
+            member for at, lot in enumerate(leaf.lots) for member in lot.members[self.seating.seated(leaf, at) :]
+        ]
+        order = {member.uid: index for index, member in enumerate(leaf.members)}
+        waiting.sort(key=lambda member: order[member.uid])
+        for at, run in groupby(waiting, key=lambda member: at_of[member.uid]):
+            self.seating.take(leaf, at, len(list(run)), mask)
+
+    def _extras_inside(self, goal: Goal, inside: Mask) -> None:
+        """Extras of a group whose domain was just settled."""
+        if isinstance(goal, BranchGoal):
+            for child in sorted(goal.open, key=self.burden):
+                if not self.seating.won(child):
+                    self.secure(child, inside)
+            for child in (*goal.open, *goal.done):
+                if self.seating.won(child) or any(child is other for other in goal.done):
+                    self.fill(child, inside)
+        else:
+            self._fill_leaf(goal, inside)
+
+    # --- sizes -----------------------------------------------------------------------------------
+
+    def burden(self, goal: Goal) -> float:
+        """The share of the cluster that the minimum of a group takes at least."""
+        known = self._burdens.get(id(goal))
+        if known is None:
+            if isinstance(goal, LeafGoal):
+                known = sum(self.share(lot.shape) * lot.preferred for lot in goal.lots)
+            else:
+                known = sum(sorted(self.burden(child) for child in goal.open)[: goal.need])
+            self._burdens[id(goal)] = known
+        return known
+
+    def share(self, shape: int) -> float:
+        """The largest share of any resource that one pod takes of the cluster."""
+        known = self._burdens.get(-1 - shape)
+        if known is None:
+            alloc = self.seating.cluster.alloc
+            wanted = self.seating.shapes[shape].request_vector(self.seating.cluster)
+            known = float((wanted / np.maximum(alloc.sum(axis=1), 1)).max())
+            self._burdens[-1 - shape] = known
+        return known
+
+
+def goal_size(goal: Goal) -> int:
+    """All pending members below a group."""
+    return sum(leaf.pending for leaf in _leaves(goal))
+
+
+def _leaves(goal: Goal) -> list[LeafGoal]:
+    if isinstance(goal, LeafGoal):
+        return [goal]
+    return [leaf for child in (*goal.open, *goal.done) for leaf in _leaves(child)]

@@ -1,0 +1,85 @@
+"""Quick packing of a question: largest first, tightest node first, in a few different orders.
+
+Each attempt is a handful of array passes. An attempt that fails proves nothing; `exact` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.scheduler.planning.board import Ints
+from muster.scheduler.planning.question import Question
+from muster.scheduler.planning.verdict import Budget
+
+Floats = NDArray[np.float64]
+
+
+def pack(question: Question, budget: Budget) -> Ints | None:
+    """Counts per type and node that satisfy the question, or None when no attempt succeeds."""
+    if not question.types:
+        return np.zeros((0, len(question.nodes)), dtype=np.int64)
+    scale = np.maximum(question.free.sum(axis=1), 1).astype(np.float64)
+    wishes = [question.preferred, question.counts] if question.needs else [question.counts]
+    for wish in wishes:
+        for order in _orders(question, scale):
+            for tight in (True, False):
+                if not budget.spend(question.types):
+                    return None
+                placed = _attempt(question, order, wish, scale, tight)
+                if placed is not None:
+                    return placed
+    return None
+
+
+def _orders(question: Question, scale: Floats) -> Iterator[Sequence[int]]:
+    """Orders of types worth trying: by dominant share, by scarcity of seats, by size of scope."""
+    share = (question.requests / scale).max(axis=1)
+    total = np.array([question.seats(question.free, at).sum() for at in range(question.types)], dtype=np.float64)
+    scarcity = total / np.maximum(np.asarray(question.counts), 1)
+    room = question.fits.sum(axis=1)
+    tried: set[tuple[int, ...]] = set()
+    for keys in ((-share,), (scarcity,), (-share, room), (-question.requests.sum(axis=1), scarcity)):
+        order = tuple(int(at) for at in np.lexsort(keys))
+        if order not in tried:
+            tried.add(order)
+            yield order
+
+
+def _attempt(question: Question, order: Sequence[int], wish: Sequence[int], scale: Floats, tight: bool) -> Ints | None:
+    free = question.free.copy()
+    placed = np.zeros((question.types, len(question.nodes)), dtype=np.int64)
+    missing = list(question.needs)
+    for at in order:
+        owner = question.owner[at]
+        want = wish[at] if owner < 0 else min(wish[at], missing[owner])
+        if not want:
+            continue
+        seats = question.seats(free, at)
+        taken = _take(question, seats, free, at, want, scale, tight)
+        got = int(taken.sum())
+        if owner >= 0:
+            missing[owner] -= got
+        elif got < want:
+            return None
+        placed[at] = taken
+        free -= question.requests[at][:, None] * taken
+    return None if any(missing) else placed
+
+
+def _take(question: Question, seats: Ints, free: Ints, at: int, want: int, scale: Floats, tight: bool) -> Ints:
+    """Up to `want` seats, the nodes with the least to spare first."""
+    if tight:
+        key = np.minimum(seats, want).astype(np.float64)
+    else:
+        rest = free - question.requests[at][:, None] * np.minimum(seats, want)
+        key = (rest / scale[:, None]).sum(axis=0)
+    usable = np.flatnonzero(seats)
+    order = usable[np.lexsort((question.board.rank[question.nodes[usable]], key[usable]))]
+    sorted_seats = np.minimum(seats[order], want)
+    before = np.cumsum(sorted_seats) - sorted_seats
+    taken = np.zeros_like(seats)
+    taken[order] = np.clip(want - before, 0, sorted_seats)
+    return taken

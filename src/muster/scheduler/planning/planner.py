@@ -1,0 +1,185 @@
+"""`plan`: from a demand and a trial to a verdict.
+
+First the quick way by score; if that fails, the search that misses nothing; then extras in the same
+placement. The trial is left as it was found. The same demand, snapshot and budget give the same
+verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from muster.scheduler.planning.board import Board, Mask
+from muster.scheduler.planning.demand import Branch, Demand, GroupKey
+from muster.scheduler.planning.dependent import Dependent
+from muster.scheduler.planning.goal import BranchGoal, Goal, GoalBuilder, LeafGoal, admissible, satisfied
+from muster.scheduler.planning.greedy import Greedy
+from muster.scheduler.planning.proofs import Diagnosis, excluded
+from muster.scheduler.planning.search import Found, NotFound, Search
+from muster.scheduler.planning.seating import Seating
+from muster.scheduler.planning.snapshot import board_of
+from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, SearchRecord, Undecided, Verdict
+
+if TYPE_CHECKING:
+    from muster.scheduler.cluster import Trial
+
+# About 100 ms of search on one core.
+DEFAULT_STEPS = 2500
+
+
+def plan(demand: Demand, trial: Trial, budget: Budget, *, extras: bool = True, scope: Mask | None = None) -> Verdict:
+    """Seats for a demand, or a proof that there are none, or what was tried."""
+    builder = GoalBuilder()
+    goal = builder.build(demand)
+    start = trial.mark()
+    try:
+        planner = _Planner(demand, goal, Seating(trial, builder.shapes), budget, scope)
+        return planner.run(extras)
+    finally:
+        trial.undo(start)
+
+
+class _Planner:
+    def __init__(self, demand: Demand, goal: Goal, seating: Seating, budget: Budget, mask: Mask | None) -> None:
+        self.demand = demand
+        self.goal = goal
+        self.seating = seating
+        self.budget = budget
+        self.mask = mask
+        self.greedy = Greedy(seating, budget)
+        self.diagnosis = Diagnosis(self.greedy)
+        self._lost: set[object] = set()
+        self._last: NotFound = NotFound(True)
+
+    def run(self, extras: bool) -> Verdict:
+        if satisfied(self.demand):
+            return self._more() if extras else self._nothing_new()
+        if not admissible(self.demand):
+            return Infeasible(self.diagnosis.inadmissible(self.demand), self.budget.spent)
+        if not self.greedy.secure(self.goal, self.mask) and not self._rescue(self.goal, self.mask):
+            return self._failed(self.goal, self._last)
+        if extras:
+            self._add_extras()
+        return self._placed()
+
+    def _add_extras(self) -> None:
+        self.greedy.complete(self.goal, self.mask, self._rescue)
+        self.greedy.fill(self.goal, self.mask)
+
+    def _placed(self) -> Placed:
+        label = self.seating.cluster.label_value
+        domains = tuple((goal.key, label(goal.topology, value)) for goal, value in self.seating.domains)
+        won = frozenset(goal.key for goal in self.seating.winners)
+        return Placed(self.seating.seats(), won | _holding(self.demand), domains, self.budget.spent)
+
+    # --- a root that holds already ---------------------------------------------------------------
+
+    def _more(self) -> Verdict:
+        """All minima hold: success means at least one more pod."""
+        self.seating.win(self.goal)
+        self._add_extras()
+        return self._placed() if self.seating.count else self._nothing_new()
+
+    def _nothing_new(self) -> Verdict:
+        """Each single way to add something, asked for by itself; infeasible when all of them are."""
+        failures: list[Infeasible] = []
+        for chain in _ways_to_grow(self.goal):
+            if self.greedy.secure(chain, self.mask) or self._rescue(chain, self.mask):
+                return self._placed()
+            verdict = self._failed(chain, self._last)
+            if isinstance(verdict, Undecided):
+                return verdict
+            failures.append(verdict)
+        proof = self.diagnosis.nothing_new(self.demand, [failure.proof for failure in failures])
+        return Infeasible(proof, self.budget.spent)
+
+    # --- when the quick way fails ----------------------------------------------------------------
+
+    def _rescue(self, goal: Goal, mask: Mask | None) -> bool:
+        """The search that misses nothing, for one group beside what is seated already."""
+        seating = self.seating
+        shapes = sorted({lot.shape for leaf in _leaves(goal) for lot in leaf.lots})
+        key = (goal.signature, None if mask is None else mask.tobytes(), seating.count)
+        if key in self._lost:
+            return False
+        if any(not seating.shapes[shape].independent for shape in shapes):
+            search = Dependent(self.greedy, self.budget)
+            held = search.secure(goal, mask)
+            self._last = NotFound(search.complete, search.counted, tried_domains=search.orders)
+        else:
+            held = self._search(goal, mask)
+        if held:
+            seating.win(goal)
+        else:
+            self._lost.add(key)
+        return held
+
+    def _search(self, goal: Goal, mask: Mask | None) -> bool:
+        board: Board = board_of(self.seating.trial, self.seating.shapes, _keys(goal))
+        found = Search(board, self.budget).solve(goal, board.everywhere(mask))
+        if isinstance(found, NotFound):
+            self._last = found
+            return False
+        self._apply(found)
+        return True
+
+    def _apply(self, found: Found) -> None:
+        for settled in found.seated:
+            for slot, count in zip(settled.nodes.tolist(), settled.counts.tolist(), strict=True):
+                self.seating.put(settled.leaf, settled.lot, slot, count)
+        for goal, value in found.domains:
+            self.seating.choose(goal, value)
+        for goal in found.held:
+            self.seating.win(goal)
+
+    def _failed(self, goal: Goal, last: NotFound) -> Infeasible | Undecided:
+        left_out = tuple(short for child in _all(self.demand) for short in excluded(child))
+        shortages = self.diagnosis.shortages(goal, self.mask) + left_out
+        if not last.complete:
+            record = SearchRecord(self.budget.spent, 0, last.tried_domains, shortages)
+            return Undecided(record)
+        return Infeasible(self.diagnosis.proof(goal, self.mask, last, shortages, self.budget.spent), self.budget.spent)
+
+
+def _ways_to_grow(goal: Goal) -> list[Goal]:
+    """For a group that holds: itself, narrowed to one thing that could be added."""
+    if isinstance(goal, LeafGoal):
+        if not goal.lots:
+            return []
+        lots = tuple(replace(lot, preferred=1 if at == 0 else 0) for at, lot in enumerate(goal.lots))
+        return [replace(goal, need=1, lots=lots, signature=("grow", goal.signature))]
+    ways = [child for child in goal.open]
+    ways += [way for child in goal.done for way in _ways_to_grow(child)]
+    return [
+        replace(goal, need=1, open=(way,), done=(), signature=("grow", goal.signature, way.signature)) for way in ways
+    ]
+
+
+def _holding(demand: Demand) -> frozenset[GroupKey]:
+    """Groups whose minimum held before."""
+    found = {demand.key} if satisfied(demand) else set[GroupKey]()
+    if isinstance(demand, Branch):
+        for child in demand.children:
+            found |= _holding(child)
+    return frozenset(found)
+
+
+def _all(demand: Demand) -> Iterator[Demand]:
+    yield demand
+    for child in demand.children if isinstance(demand, Branch) else ():
+        yield from _all(child)
+
+
+def _leaves(goal: Goal) -> list[LeafGoal]:
+    if isinstance(goal, LeafGoal):
+        return [goal]
+    return [leaf for child in goal.open for leaf in _leaves(child)]
+
+
+def _keys(goal: Goal) -> set[str]:
+    keys = {goal.topology} if goal.topology else set[str]()
+    for child in goal.open if isinstance(goal, BranchGoal) else ():
+        keys |= _keys(child)
+    return keys

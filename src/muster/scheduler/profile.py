@@ -1,0 +1,41 @@
+"""A profile: the rules that one scheduler name goes by, their order and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from muster.scheduler.constraints import DEFAULT
+from muster.scheduler.constraints.base import Constraint
+
+DEFAULT_NAME = "default-scheduler"
+
+
+class Profile:
+    """Configured rules. `filters` judge in order; `scorers` are weighted. Two profiles are equal only if the same."""
+
+    def __init__(
+        self,
+        scheduler_name: str,
+        constraints: Sequence[Constraint],
+        *,
+        filters: Sequence[str] | None = None,
+        weights: Mapping[str, int] | None = None,
+    ) -> None:
+        """All rules filter and score with their own weights unless told otherwise by name."""
+        self.scheduler_name = scheduler_name
+        self.constraints = tuple(constraints)
+        self.filters = tuple(c for c in constraints if filters is None or c.name in filters)
+        given = {c.name: c.weight for c in constraints} if weights is None else weights
+        self.scorers = tuple((c, given[c.name]) for c in constraints if c.scores is not None and given.get(c.name))
+
+    def constraint(self, name: str) -> Constraint | None:
+        """The rule of that name, if the profile has it."""
+        return next((c for c in self.constraints if c.name == name), None)
+
+    def __repr__(self) -> str:
+        return f"<Profile {self.scheduler_name}>"
+
+
+def default_profile(scheduler_name: str = DEFAULT_NAME) -> Profile:
+    """The rules and weights that kube-scheduler starts with."""
+    return Profile(scheduler_name, [kind() for kind in DEFAULT])

@@ -1,0 +1,214 @@
+"""Trying things out on the cluster itself, with exact undo.
+
+A trial places and evicts on the live columns and writes down each step; on exit every step is taken
+back in reverse, so that all counts are what they were, to the bit. Caches follow through the change
+log as they do for real changes. Only one trial is open at a time; marks inside it nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from muster.scheduler.arrays import Bools, Ints
+from muster.scheduler.columns import RANK_BITS
+from muster.scheduler.constraints.base import Reason
+from muster.scheduler.merging import merge
+from muster.scheduler.refusals import Refusals
+
+if TYPE_CHECKING:
+    from muster.scheduler.cluster import Cluster
+    from muster.scheduler.shapes import Footprint, Shape
+    from muster.scheduler.standing import Standing
+
+
+class _Step(NamedTuple):
+    footprint: Footprint
+    slot: int
+    count: int
+    dying: bool = False
+    uid: str = ""
+
+
+class _Bulk(NamedTuple):
+    footprint: Footprint
+    slots: Ints
+    counts: Ints
+
+
+class Trial:
+    """A what-if on a cluster; use it as a context manager."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.evicted: set[str] = set()
+        self._journal: list[_Step | _Bulk] = []
+
+    def __enter__(self) -> Trial:
+        if self.cluster.open_trial is not None:
+            raise RuntimeError("a trial is open already")
+        self.cluster.open_trial = self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.undo(0)
+        self.cluster.open_trial = None
+
+    # --- steps -------------------------------------------------------------------------------------
+
+    def place(self, shape: Shape, slot: int, count: int = 1) -> None:
+        """Put pods of the shape on a slot, whether it has room or not."""
+        self.cluster.load(shape.footprint, slot, count)
+        self._journal.append(_Step(shape.footprint, slot, count))
+
+    def unplace(self, shape: Shape, slot: int, count: int = 1) -> None:
+        """Take pods away that this trial has placed."""
+        self.place(shape, slot, -count)
+
+    def evict(self, uid: str) -> None:
+        """Take a running pod away."""
+        entry = self.cluster.pods[uid]
+        if uid in self.evicted:
+            raise ValueError(f"pod {uid} is evicted already")
+        self.evicted.add(uid)
+        if entry.slot >= 0:
+            self.cluster.load(entry.footprint, entry.slot, -1, dying=entry.dying)
+        self._journal.append(_Step(entry.footprint, entry.slot, -1, entry.dying, uid))
+
+    def restore(self, uid: str) -> None:
+        """Put an evicted pod back."""
+        entry = self.cluster.pods[uid]
+        self.evicted.remove(uid)
+        if entry.slot >= 0:
+            self.cluster.load(entry.footprint, entry.slot, 1, dying=entry.dying)
+        self._journal.append(_Step(entry.footprint, entry.slot, 1, entry.dying, uid))
+
+    def mark(self) -> int:
+        """A point to come back to."""
+        return len(self._journal)
+
+    def undo(self, mark: int) -> None:
+        """Take back every step since the mark."""
+        while len(self._journal) > mark:
+            step = self._journal.pop()
+            if isinstance(step, _Bulk):
+                self.cluster.load_many(step.footprint, step.slots, -step.counts)
+                continue
+            if step.slot >= 0:
+                self.cluster.load(step.footprint, step.slot, -step.count, dying=step.dying)
+            if step.uid:
+                (self.evicted.discard if step.count < 0 else self.evicted.add)(step.uid)
+
+    # --- questions ---------------------------------------------------------------------------------
+
+    def seats(self, shape: Shape) -> Ints:
+        """Per slot, how many more pods of the shape fit: exact if it is independent, else an upper bound."""
+        return self.cluster.standing(shape).seats()
+
+    def allows(self, shape: Shape) -> Bools:
+        """Per slot, whether one more pod of the shape fits now, by every rule."""
+        return self.cluster.standing(shape).feasible()
+
+    def score(self, shape: Shape, slots: Ints | Sequence[int]) -> Ints:
+        """The weighted score of slots that are all feasible, compared among themselves."""
+        return self.cluster.standing(shape).totals(np.asarray(slots, dtype=np.int64))
+
+    def best(self, shape: Shape, mask: Bools | None = None) -> int:
+        """The feasible slot with the highest score, ties by rank; -1 if there is none."""
+        return _best(self.cluster.standing(shape), mask)
+
+    def place_many(self, shape: Shape, count: int, mask: Bools | None = None) -> list[int]:
+        """What `best` and `place` in turn would do, as often as asked or until nothing fits."""
+        placed: list[int] = []
+        while len(placed) < count:
+            standing = self.cluster.standing(shape)
+            found = merge(standing, count - len(placed), mask)
+            if found is None:
+                slot = _best(standing, mask)
+                found = [slot] if slot >= 0 else []
+            if not found:
+                break
+            self._place_all(shape, found)
+            placed += found
+        return placed
+
+    def _place_all(self, shape: Shape, placed: list[int]) -> None:
+        if len(placed) == 1:
+            self.place(shape, placed[0])
+            return
+        slots, counts = np.unique(np.array(placed, dtype=np.int64), return_counts=True)
+        self.cluster.load_many(shape.footprint, slots, counts)
+        self._journal.append(_Bulk(shape.footprint, slots, counts))
+
+    def why_not(self, shape: Shape, mask: Bools | None = None) -> Refusals:
+        """Why the nodes (of the mask) do not take the shape, each under the first rule that refused it."""
+        return diagnose(shape, self.cluster, mask)
+
+
+def _best(standing: Standing, mask: Bools | None) -> int:
+    if not len(standing.ok):
+        return -1
+    if standing.plain and (mask is None or not standing.uneven):
+        key = standing.key if mask is None else np.where(mask, standing.key, -1)
+    else:
+        ok = standing.feasible(mask)
+        if standing.pods_scores or standing.uneven:
+            slots = np.flatnonzero(ok)
+            if not len(slots):
+                return -1
+            keys = (standing.totals(slots) << RANK_BITS) | standing.cluster.rank[slots]
+            return int(slots[keys.argmax()])
+        key = np.where(ok, standing.key, -1)
+    slot = int(key.argmax())
+    return slot if key[slot] >= 0 else -1
+
+
+def diagnose(shape: Shape, cluster: Cluster, mask: Bools | None) -> Refusals:
+    """The refusals of all rules in their order."""
+    left = cluster.alive.copy() if mask is None else cluster.alive & mask
+    found = Refusals(int(left.sum()), np.zeros(cluster.size, dtype=np.bool_))
+    if _refused_outright(shape, cluster, left, found):
+        return found
+    for constraint in shape.profile.filters:
+        if not (constraint.concerns(shape) and constraint.filters_for(shape, cluster)):
+            continue
+        allowed = constraint.allows(shape, cluster, slice(0, cluster.size))
+        refused = np.flatnonzero(left & ~allowed)
+        if len(refused):
+            found.note(constraint.reasons(shape, cluster, refused))
+            left &= allowed
+    return found
+
+
+def _refused_outright(shape: Shape, cluster: Cluster, left: Bools, found: Refusals) -> bool:
+    """What is known before any node is looked at; nodes that are ruled out by name leave `left`."""
+    narrowing: list[str] = []
+    names: frozenset[str] | None = None
+    for constraint in shape.profile.filters:
+        message = constraint.rejects(shape, cluster)
+        some = None if message else constraint.narrows(shape, cluster)
+        if some is not None:
+            narrowing.append(constraint.name)
+            names = some if names is None else names & some
+            if not names:
+                one = f"node(s) didn't satisfy plugin {constraint.name}"
+                several = f"node(s) didn't satisfy plugin(s) [{' '.join(narrowing)}] simultaneously"
+                message = one if len(narrowing) == 1 else several
+        if message:
+            found.message = message
+            found.culprits = frozenset((constraint.name, *narrowing))
+            found.unresolvable |= left
+            return True
+    if names is not None:
+        named = np.zeros(cluster.size, dtype=np.bool_)
+        named[[cluster.index[name] for name in names if name in cluster.index]] = True
+        absent = np.flatnonzero(left & ~named)
+        text = f"node(s) didn't satisfy plugin(s) [{' '.join(narrowing)}]"
+        found.note([Reason(text, absent, True, narrowing[0])])
+        left &= named
+    return False

@@ -1,0 +1,138 @@
+"""Everything the brain knows at one moment: the cluster, the forest, the queue, and what is still to be said.
+
+`intake` changes the world under events, `cycle` reads it and decides. The change notes (`dirty`, `cures`)
+collect between two turns which parked roots could be helped, so that a burst of events costs one look.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from muster.api import types
+from muster.scheduler.cluster import Cluster
+from muster.scheduler.conditions import Conditions
+from muster.scheduler.config import Config
+from muster.scheduler.decisions import Decision, Ref
+from muster.scheduler.faults import Fault
+from muster.scheduler.groups import Forest, Group, Member
+from muster.scheduler.planning.demand import GroupKey
+from muster.scheduler.planning.verdict import Placed
+from muster.scheduler.queue import Queue, Root, Want
+from muster.scheduler.shapes import Shape
+from muster.scheduler.waiting import NoticeBoard
+
+PLENTY = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A seat kept free for a pod whose victims are still leaving."""
+
+    uid: str
+    shape: Shape
+    node: str
+    priority: int
+    root: GroupKey
+
+
+@dataclass(slots=True)
+class Preempting:
+    """An eviction under way for one root."""
+
+    placed: Placed
+    victims: set[str]  # uids that are not gone yet
+    marked: set[str]  # of these, the ones whose deletion was not yet asked for
+
+
+@dataclass(slots=True)
+class World:
+    config: Config
+    cluster: Cluster
+    queue: Queue
+    forest: Forest = field(default_factory=Forest)
+    conditions: Conditions = field(default_factory=Conditions)
+    notices: NoticeBoard = field(default_factory=NoticeBoard)
+    budgets: dict[tuple[str, str], types.PodDisruptionBudget] = field(
+        default_factory=dict[tuple[str, str], types.PodDisruptionBudget]
+    )
+    holds: dict[str, Hold] = field(default_factory=dict[str, Hold])
+    preempting: dict[GroupKey, Preempting] = field(default_factory=dict[GroupKey, Preempting])
+    orphans: set[str] = field(default_factory=set[str])  # marked victims whose preemptor is not known (after a restart)
+    leaving: set[str] = field(default_factory=set[str])  # bound pods that are terminating
+    broken_since: dict[GroupKey, float] = field(default_factory=dict[GroupKey, float])
+    faults: dict[GroupKey, Fault] = field(default_factory=dict[GroupKey, Fault])
+    running_priorities: Counter[int] = field(default_factory=Counter[int])
+    outbox: list[Decision] = field(default_factory=list[Decision])
+    dirty: set[int] = field(default_factory=set[int])  # slots that gained room or changed
+    cures: set[str] = field(default_factory=set[str])  # constraints that a change could have cured
+    reviewed: set[GroupKey] = field(default_factory=set[GroupKey])  # groups whose bound members changed
+    suspects: set[GroupKey] = field(default_factory=set[GroupKey])  # trees whose objects changed
+    synced: bool = False
+
+    def shape_of(self, member: Member) -> Shape:
+        """The shape of a pod, looked up once for as long as no selector tells more pods apart."""
+        if member.shape is None or member.shape_epoch != len(self.cluster.tallies.keys):
+            member.shape = self.cluster.shape(member.pod, self.config.profiles[member.traits[0]])
+            member.shape_epoch = len(self.cluster.tallies.keys)
+        return member.shape
+
+    def domain_of(self, node: str, key: str) -> str:
+        """The value of a node's label, empty without it."""
+        slot = self.cluster.index.get(node)
+        if slot is None:
+            return ""
+        return self.cluster.label_value(key, int(self.cluster.labels(key)[slot]))
+
+    def capacity(self, want: Want) -> tuple[int, int]:
+        """The most seats of one shape in one domain, and in all."""
+        with self.cluster.trial() as trial:
+            seats = trial.seats(want.shape)
+        if want.weak:
+            changed = [slot for slot in self.dirty if slot < len(seats)]
+            hit = bool(changed) and bool(seats[changed].any())
+            return (PLENTY, PLENTY) if hit else (0, 0)
+        if want.topology is None:
+            total = int(seats.sum())
+            return total, total
+        values = self.cluster.labels(want.topology)
+        sums = np.bincount(values, weights=np.minimum(seats, PLENTY))[1:]
+        return (int(sums.max()), int(sums.sum())) if len(sums) else (0, 0)
+
+    def top(self, key: GroupKey) -> Group | None:
+        """The group at the top of a tree, if it still is one."""
+        group = self.forest.groups.get(key)
+        return group.root() if group is not None else None
+
+    def members_of(self, root: Root) -> list[Member]:
+        """The pending pods of a root, in the order in which they are placed."""
+        if root.member is not None:
+            return [root.member]
+        assert root.group is not None
+        pending = [member for leaf in root.group.leaves() for member in leaf.pending.values()]
+        return sorted(pending, key=lambda member: member.order)
+
+    def held_against(self, root: Root) -> list[tuple[Shape, int]]:
+        """The seats that this root must not take: those of others with its priority or more."""
+        return [
+            (hold.shape, self.cluster.index[hold.node])
+            for hold in self.holds.values()
+            if hold.root != root.key and hold.priority >= root.priority and hold.node in self.cluster.index
+        ]
+
+    def release(self, key: GroupKey) -> None:
+        """Give back every seat held for a root."""
+        for uid in [uid for uid, hold in self.holds.items() if hold.root == key]:
+            del self.holds[uid]
+            member = self.forest.members.get(uid)
+            if member is not None:
+                member.nominated = ""
+
+    def ref_of(self, root: Root) -> Ref:
+        """The object that a root is, for events and messages."""
+        if root.member is not None:
+            return root.member.ref
+        assert root.group is not None
+        return root.group.ref

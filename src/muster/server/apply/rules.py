@@ -1,0 +1,153 @@
+"""Who can own what: how server-side apply divides an object into parts, derived from the schema tables.
+
+A value is owned whole (scalars, atomic lists and structs), by member (structs and maps), or by element (lists with
+keys, and sets). Without a schema, maps divide by member and everything else is whole. Rules are built on first use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from muster.server.schema import Field, Message, message
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Whole:
+    """A value with one owner."""
+
+    __slots__ = ("from_null",)
+
+    def __init__(self, from_null: bool = False) -> None:
+        self.from_null = from_null  # Go writes null where nobody set the field, so setting it does not add the field
+
+
+class Members:
+    """An object whose members are owned one by one: a struct, or a map with any keys."""
+
+    __slots__ = ("_element", "_fields", "_message", "from_null")
+
+    def __init__(self, source: Message | None, element: Rule | None = None) -> None:
+        self._message = source
+        self._element = element
+        self._fields: dict[str, Rule] = {}
+        self.from_null = False
+
+    @property
+    def named(self) -> bool:
+        """Whether the members are the fields of a struct. A map's entries are owned themselves; a field is not."""
+        return self._message is not None
+
+    def of(self, key: str) -> Rule:
+        rule = self._fields.get(key)
+        if rule is None:
+            if self._element is not None:
+                return self._element
+            field = self._message.fields.get(key) if self._message else None
+            rule = self._fields[key] = field_rule(field) if field else DEDUCED
+        return rule
+
+
+class Elements:
+    """A list whose elements are known by their keys, or (without keys) by their value."""
+
+    __slots__ = ("defaults", "element", "from_null", "keys")
+
+    def __init__(self, keys: tuple[str, ...], element: Rule, defaults: dict[str, Any], from_null: bool) -> None:
+        self.keys = keys
+        self.element = element
+        self.defaults = defaults
+        self.from_null = from_null
+
+    def name(self, item: Any) -> str | None:
+        """The path element of one item; None where it has no key at all."""
+        if not self.keys:
+            return "v:" + _encode(item).decode()
+        if type(item) is not dict:
+            return None
+        found = {key: item.get(key, self.defaults.get(key)) for key in self.keys}
+        found = {key: value for key, value in found.items() if value is not None}
+        return "k:" + _encode(found).decode() if found else None
+
+
+Rule = Whole | Members | Elements
+
+WHOLE = Whole()
+WHOLE_FROM_NULL = Whole(from_null=True)
+
+
+def _deduced() -> Members:
+    """Without a schema: members of members, all the way down."""
+    rule = Members(None)
+    rule._element = rule  # pyright: ignore[reportPrivateUsage]
+    return rule
+
+
+DEDUCED = _deduced()
+
+_rules: dict[str, Rule] = {}
+
+
+def field_rule(field: Field) -> Rule:
+    """The rule of one field's value."""
+    from_null = field.presence == 0 and field.shape != ""
+    if field.shape == "list":
+        return _list_rule(field, from_null)
+    if field.atomic:
+        return WHOLE
+    if field.shape == "map":
+        return Members(None, message_rule(field.message) if field.message else WHOLE)
+    return message_rule(field.message) if field.message else WHOLE
+
+
+def _list_rule(field: Field, from_null: bool) -> Rule:
+    if field.ownership == "atomic":
+        return WHOLE_FROM_NULL if from_null else WHOLE
+    if field.ownership == "set" or field.message is None:
+        return Elements((), WHOLE, {}, from_null)
+    keys = field.ownership_keys
+    inner = field.message.fields
+    defaults = {key: inner[key].default for key in keys if key in inner and inner[key].default is not None}
+    return Elements(keys, message_rule(field.message), defaults, from_null)
+
+
+def message_rule(source: Message) -> Rule:
+    """The rule of one message, shared by all fields that hold it."""
+    rule = _rules.get(source.name)
+    if rule is None:
+        rule = _rules[source.name] = WHOLE if source.atomic else Members(source)
+    return rule
+
+
+class Untyped(Members):
+    """The top of an object without a schema: only its metadata is known."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, DEDUCED)
+        self._fields["metadata"] = message_rule(message("meta.v1.ObjectMeta"))
+
+    @property
+    def named(self) -> bool:
+        return True
+
+
+def object_rule(source: Message | None) -> Members:
+    """The rule of a whole object of this kind."""
+    if source is None:
+        return _untyped()
+    rule = message_rule(source)
+    assert isinstance(rule, Members), source
+    return rule
+
+
+_top: list[Untyped] = []
+
+
+def _untyped() -> Untyped:
+    if not _top:
+        _top.append(Untyped())
+    return _top[0]

@@ -1,0 +1,92 @@
+"""The door in front of the core: who asks (401), as whom (impersonation), may they (403), then the core's answer.
+
+Transport-free: the HTTP adapter hands over a request and what the caller presented. In-process clients that belong to
+the control plane itself talk to the core directly.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from muster.api.errors import ApiError
+from muster.server.auth.actions import action_of
+from muster.server.auth.authentication import Authenticator, Presented
+from muster.server.auth.impersonation import impersonated
+from muster.server.auth.rbac import Authorizer, Tables
+from muster.server.auth.rules import Action
+from muster.server.auth.tokens import TokenSigner
+from muster.server.request import Request, Response, WatchStream
+
+
+class Core(Protocol):
+    """The server behind the door."""
+
+    async def handle(self, request: Request) -> Response | WatchStream: ...
+
+
+class Gate:
+    """Authenticates and authorizes every request of the outside world."""
+
+    def __init__(
+        self,
+        core: Core,
+        tables: Tables,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        signer: TokenSigner,
+        creates_on_update: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:
+        self._core = core
+        self._tables = tables
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._creates_on_update = creates_on_update  # (group, plural) of kinds that a PUT may create
+        self._pages = {
+            "/openid/v1/jwks": ("application/jwk-set+json", signer.key_set),
+            "/.well-known/openid-configuration": ("application/json", signer.discovery),
+        }
+
+    async def handle(self, request: Request, presented: Presented) -> Response | WatchStream:
+        try:
+            user = self._authenticator.user(presented, request.path)
+            if presented.impersonate:
+                user = impersonated(user, presented.impersonate, self._authorizer)
+            request.user = user
+            action = action_of(request)
+            self._authorizer.check(user, action)
+            if action.verb in ("patch", "update"):
+                self._check_create(request, action)
+        except ApiError as error:
+            return failure(error)
+        page = self._pages.get(request.path)
+        if page is not None:
+            content_type, make = page
+            return Response(200, msgspec.json.encode(make()), content_type, {"Cache-Control": "public, max-age=3600"})
+        return await self._core.handle(request)
+
+    def _check_create(self, request: Request, action: Action) -> None:
+        """A patch or update that would create the object needs the right to create as well."""
+        if action.subresource or not self._may_create(request, action):
+            return
+        create = action._replace(verb="create", name="")
+        if self._authorizer.allows(request.user, create):
+            return
+        table = f"{action.resource}.{action.group}" if action.group else action.resource
+        place = "" if action.resource == "namespaces" else action.namespace
+        if (place, action.name) not in self._tables.table(table).records:
+            self._authorizer.check(request.user, create._replace(name=action.name))
+
+    def _may_create(self, request: Request, action: Action) -> bool:
+        if action.verb == "patch":
+            return request.headers.get("content-type", "").startswith("application/apply-patch")
+        return (action.group, action.resource) in self._creates_on_update
+
+
+def failure(error: ApiError) -> Response:
+    """An error as the answer that carries it."""
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
+    if error.code == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="kubernetes"'
+    return Response(error.code, msgspec.json.encode(error.status()), headers=headers)

@@ -1,0 +1,68 @@
+"""Puts the parts of this room together around one store: authentication, RBAC, tokens, reviews, escalation.
+
+`answers` and `guarded` give the served kinds their reviews and checks, `accounts.issue` is the core's seam for
+TokenRequest, and `gate` is the door that the HTTP adapter knocks at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from muster.server.auth.authentication import Authenticator, StaticTokens
+from muster.server.auth.escalation import Escalation
+from muster.server.auth.gate import Core, Gate
+from muster.server.auth.rbac import GROUP, Authorizer, Tables
+from muster.server.auth.reviews import Reviews
+from muster.server.auth.service_accounts import ServiceAccounts
+from muster.server.auth.tokens import TokenSigner
+from muster.server.resources.kind import Answer, Kind
+from muster.server.resources.served import Registry
+
+
+class Security:
+    """Everything about identity and rights over one store."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        signer: TokenSigner,
+        tokens: StaticTokens | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._tables = tables
+        self._signer = signer
+        self.accounts = ServiceAccounts(signer, tables, clock)
+        self.authenticator = Authenticator(self.accounts, tokens, clock)
+        self.authorizer = Authorizer(tables)
+        self._reviews = Reviews(self.authenticator, self.authorizer)
+        self._escalation = Escalation(self.authorizer)
+
+    @property
+    def answers(self) -> dict[str, Answer]:
+        """Who answers each review, by its plural."""
+        reviews = self._reviews
+        return {
+            "tokenreviews": reviews.token,
+            "selfsubjectreviews": reviews.myself,
+            "subjectaccessreviews": reviews.subject_access,
+            "selfsubjectaccessreviews": reviews.self_access,
+            "localsubjectaccessreviews": reviews.local_access,
+            "selfsubjectrulesreviews": reviews.self_rules,
+        }
+
+    def guarded(self, registry: Registry) -> Registry:
+        """The same kinds, with the right to grant rights checked where roles and bindings are written."""
+        return Registry(self._guarded(kind) for kind in registry.kinds)
+
+    def _guarded(self, kind: Kind) -> Kind:
+        if kind.group != GROUP:
+            return kind
+        check = self._escalation.admit_role if kind.plural.endswith("roles") else self._escalation.admit_binding
+        return replace(kind, admit=(*kind.admit, check))
+
+    def gate(self, core: Core, registry: Registry) -> Gate:
+        """The door in front of a core."""
+        creates = frozenset((kind.group, kind.plural) for kind in registry.kinds if kind.create_on_update)
+        return Gate(core, self._tables, self.authenticator, self.authorizer, self._signer, creates)

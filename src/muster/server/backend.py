@@ -1,0 +1,77 @@
+"""What all verbs share: the store, the kinds, the clock, and the seams to other rooms."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from muster.server import codec
+from muster.server.request import Request, Response, User, WatchStream
+from muster.server.resources.kind import Kind, Obj, Write
+from muster.server.resources.served import Registry
+from muster.server.store.base import Store
+
+# (user, verb, group, resource, subresource, namespace, name, path) -> None, or raises 403
+Authorizer = Callable[[User, str, str, str, str, str, str, str], Awaitable[None] | None]
+PodLog = Callable[[Obj, Request], Awaitable[Response | WatchStream]]
+TokenIssuer = Callable[[str, str, Obj], Obj]  # (namespace, service account, TokenRequest) -> TokenRequest
+EvictionGuard = Callable[[Obj, Write], Awaitable[None]]  # raises 429 when a disruption budget forbids it
+
+
+@dataclass(slots=True)
+class Seams:
+    """What other rooms plug in. Each has a plain fallback, so that the core works alone."""
+
+    authorize: Authorizer | None = None
+    pod_log: PodLog | None = None
+    issue_token: TokenIssuer | None = None
+    guard_eviction: EvictionGuard | None = None
+    metrics: Callable[[], bytes] | None = None
+    health: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])  # "" means healthy
+
+
+class StoreReader:
+    """The newest accepted objects, for admission and table cells. What it returns is not to be changed."""
+
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self._store = store
+        self._registry = registry
+        self._decoded: dict[int, Obj] = {}
+
+    def get(self, plural: str, group: str, namespace: str, name: str) -> Obj | None:
+        kind = self._registry.kind(group, plural)
+        if kind is None:
+            return None
+        record = self._store.head(kind.table, (namespace, name))
+        if record is None:
+            return None
+        # Admission asks for the same namespaces and priority classes again and again; a revision never changes.
+        found = self._decoded.get(record.revision)
+        if found is None:
+            if len(self._decoded) >= 256:
+                self._decoded.clear()
+            found = self._decoded[record.revision] = codec.load(kind, record)
+        return found
+
+    def list(self, plural: str, group: str, namespace: str = "") -> list[Obj]:
+        kind = self._registry.kind(group, plural)
+        if kind is None:
+            return []
+        return [codec.load(kind, record) for record in self._store.table(kind.table).scan(namespace)]
+
+
+@dataclass(slots=True)
+class Backend:
+    """The server's parts, as the verbs see them."""
+
+    store: Store
+    registry: Registry
+    reader: StoreReader
+    clock: Callable[[], float]
+    rng: random.Random
+    seams: Seams
+    closing: bool = False
+
+    def write(self, kind: Kind, operation: str, user: User, dry_run: bool, subresource: str = "") -> Write:
+        return Write(kind, operation, "", "", subresource, user, dry_run, self.reader)

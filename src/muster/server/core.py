@@ -1,0 +1,310 @@
+"""The API server itself: from a request to a response or a watch stream. No HTTP library, no socket.
+
+`handle` routes, asks the authorizer, negotiates the form and calls the verb. Every failure leaves here as a Status; an
+error that nobody foresaw is logged and becomes a 500 that tells the client nothing of our insides.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from muster.api.errors import ApiError, internal, method_not_allowed, no_such_path, not_found
+from muster.client.local import RawEvent
+from muster.server import frames, listing, media
+from muster.server.backend import Authorizer, Backend, Seams, StoreReader
+from muster.server.bodies import decode_object
+from muster.server.call import Call, check_dry_run
+from muster.server.deleting import Deleting, delete_options
+from muster.server.discovery import Discovery
+from muster.server.health import Health
+from muster.server.listing import Listing, parse_revision, reach
+from muster.server.patching import Patching
+from muster.server.paths import ResourcePath, parse
+from muster.server.request import ADMIN, Request, Response, User, WatchStream
+from muster.server.resources.kind import Obj, Write
+from muster.server.resources.served import Registry
+from muster.server.store.base import Store
+from muster.server.store.records import StoreFailedError
+from muster.server.subresources import Subresources
+from muster.server.table import Printer
+from muster.server.watching import Watch
+from muster.server.writing import Outcome, Writing, put, shown
+
+log = logging.getLogger(__name__)
+
+_MAIN_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_ONE_OBJECT = frozenset(("get", "update", "patch", "delete"))
+
+
+class ApiServer:
+    """The core. One per store; call it from one event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        *,
+        authorizer: Authorizer | None = None,
+        seams: Seams | None = None,
+        clock: Callable[[], float] = time.time,
+        rng: random.Random | None = None,
+        user: User = ADMIN,
+    ) -> None:
+        self.store = store
+        self.user = user  # who in-process clients are
+        self.registry = registry
+        self.seams = seams or Seams()
+        if authorizer is not None:
+            self.seams.authorize = authorizer
+        self.reader = StoreReader(store, registry)
+        self.backend = Backend(store, registry, self.reader, clock, rng or random.Random(), self.seams)
+        self._writing = Writing(self.backend)
+        self._deleting = Deleting(self.backend, self._writing)
+        self._patching = Patching(self.backend, self._writing)
+        self._listing = Listing(self.backend)
+        self._subresources = Subresources(self.backend, self._writing, self._deleting, self._patching)
+        self._discovery = Discovery(registry)
+        self._health = Health(self.backend)
+
+    async def handle(self, request: Request) -> Response | WatchStream:
+        """Answer one request."""
+        try:
+            return await self._route(request)
+        except ApiError as error:
+            # A refusal may rest on a write that is accepted but not yet durable: let that settle before saying so.
+            if request.method not in ("GET", "HEAD"):
+                await self.store.settle()
+            return failure(error)
+        except StoreFailedError as error:
+            return failure(internal(f"the store takes no more writes: {error}"))
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path)
+            return failure(internal("Internal error occurred: see the server's log"))
+
+    async def ask(
+        self, method: str, path: str, query: Mapping[str, str], body: bytes, content_type: str
+    ) -> tuple[int, bytes]:
+        """One call of an in-process client, as the control plane itself: status and body."""
+        headers = {"content-type": content_type} if body else {}
+        answer = await self.handle(Request(method, path, _spread(query), headers, body, self.user))
+        if isinstance(answer, Response):
+            return answer.status, answer.body
+        async with aclosing(answer.frames):  # type: ignore[type-var]
+            return 200, b"".join([frame async for frame in answer.frames])
+
+    async def follow(self, path: str, query: Mapping[str, str]) -> AsyncIterator[list[RawEvent]]:
+        """A watch of an in-process client, without frames around the objects."""
+        request = Request("GET", path, _spread(query), {}, b"", self.user)
+        where = parse(path)
+        if where is None or not where.plural:
+            raise no_such_path()
+        call = self._call(request, where)
+        await self._authorize(request, "watch", call)
+        view = call.view
+        async for batch in (await Watch(self.backend, call).open(call)).batches():
+            yield [RawEvent(kind, view.object(at) if at is not None else b"", rv) for kind, at, rv, _ in batch]
+
+    async def close(self) -> None:
+        """End all watches. The store is closed by whoever opened it."""
+        self.backend.closing = True
+        self.store.wake()
+
+    async def _route(self, request: Request) -> Response | WatchStream:
+        where = parse(request.path)
+        if where is None or not where.plural:
+            await self._authorize(request, request.method.lower(), None)
+            page = self._discovery.answer(request, where) or await self._health.answer(request)
+            if page is None:
+                raise no_such_path()
+            return page
+        call = self._call(request, where)
+        await self._authorize(request, call.verb, call)
+        answer = await self._dispatch(call)
+        if isinstance(answer, Response):
+            answer.warnings += call.warnings
+        return answer
+
+    async def _authorize(self, request: Request, verb: str, call: Call | None) -> None:
+        check = self.seams.authorize
+        if check is None:
+            return
+        if call is None:
+            asked = check(request.user, verb, "", "", "", "", "", request.path)
+        else:
+            where = call.path
+            asked = check(
+                request.user,
+                verb,
+                where.group,
+                where.plural,
+                where.subresource,
+                where.namespace,
+                where.name,
+                request.path,
+            )
+        if inspect.isawaitable(asked):
+            await asked
+
+    def _call(self, request: Request, where: ResourcePath) -> Call:
+        view = self.registry.view(where.group, where.version, where.plural)
+        if view is None:
+            raise no_such_path()
+        kind = view.kind
+        if where.namespace and not kind.namespaced:
+            raise no_such_path()
+        call = Call(request, _verb(request, where), kind, view, where)
+        if where.subresource:
+            if where.subresource not in kind.subresources:
+                raise no_such_path()
+            return call
+        if call.verb not in kind.verbs:
+            raise method_not_allowed(kind.group, kind.plural, call.verb)
+        misplaced = not where.name if call.verb in _ONE_OBJECT else where.name and call.verb == "create"
+        if misplaced or (kind.namespaced and not where.namespace and call.verb in ("create", *_ONE_OBJECT)):
+            raise _not_allowed()
+        return call
+
+    async def _dispatch(self, call: Call) -> Response | WatchStream:
+        request = call.request
+        if call.path.subresource:
+            return await self._subresources.answer(call)
+        if call.verb == "watch":
+            return await self._watch(call)
+        call.form = media.negotiate(request.headers.get("accept", ""))
+        if call.verb == "get":
+            return await self._get(call)
+        if call.verb == "list":
+            return await self._list(call)
+        call.dry_run = check_dry_run(request)
+        match call.verb:
+            case "deletecollection":
+                return await self._delete_collection(call)
+            case "create":
+                return await self._create(call)
+            case "update":
+                return await self._update(call)
+            case "patch":
+                return self._written(call, await self._patching.patch(call))
+            case _:
+                return await self._delete(call)
+
+    # Reading
+
+    async def _get(self, call: Call) -> Response:
+        asked = parse_revision(call.request)
+        if asked:
+            await reach(self.store, asked)
+        record = self.store.get(call.kind.table, call.key)
+        if record is None:
+            raise not_found(call.kind.group, call.kind.plural, call.name)
+        if call.form.shape:
+            return media.answer(200, media.encode(Printer(self.backend, call).one(record)), call.form)
+        return media.answer(200, call.view.object(record), call.form)
+
+    async def _list(self, call: Call) -> Response:
+        page = await self._listing.page(call)
+        if call.form.shape:
+            return media.answer(200, media.encode(Printer(self.backend, call).page(page)), call.form)
+        return media.answer(200, listing.body(call, page), call.form)
+
+    async def _watch(self, call: Call) -> WatchStream:
+        call.form = media.negotiate(call.request.headers.get("accept", ""))
+        watch = await Watch(self.backend, call).open(call)
+        if call.form.shape:
+            frame = frames.shaped(call, Printer(self.backend, call).event)
+            return WatchStream(frames.stream(watch, frame), f"{call.form.content_type};stream=watch")
+        return WatchStream(frames.stream(watch, frames.plain(call.view)))
+
+    # Writing
+
+    async def _create(self, call: Call) -> Response:
+        obj = decode_object(call)
+        if call.kind.answer is not None:
+            return await self._review(call, obj)
+        return self._written(call, await self._writing.create(call, obj))
+
+    async def _review(self, call: Call, obj: Obj) -> Response:
+        write = Write(call.kind, "CREATE", call.namespace, "", "", call.user, call.dry_run, self.reader, call.warnings)
+        assert call.kind.answer is not None
+        answered = await call.kind.answer(write, obj)
+        answered.setdefault("metadata", {})
+        return media.answer(201, media.encode(answered), call.form)
+
+    async def _update(self, call: Call) -> Response:
+        make, expected = put(call, decode_object(call))
+        return self._written(call, await self._writing.change(call, make, expected=expected))
+
+    async def _delete(self, call: Call) -> Response:
+        outcome = await self._deleting.delete(call, delete_options(call))
+        if outcome.removed and not call.kind.returns_deleted:
+            return Response(200, media.encode(_success(call, outcome.obj)))
+        return self._written(call, outcome)
+
+    async def _delete_collection(self, call: Call) -> Response:
+        options = delete_options(call)
+        page = await self._listing.page(call)
+        for record in page.records:
+            one = Call(call.request, "delete", call.kind, call.view, _at(call.path, record.key), call.form)
+            one.dry_run = call.dry_run
+            try:
+                await self._deleting.delete(one, options)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+        return media.answer(200, listing.body(call, page), call.form)
+
+    def _written(self, call: Call, outcome: Outcome) -> Response:
+        status = 201 if outcome.created else 200
+        if call.form.shape and outcome.record is not None:
+            return media.answer(status, media.encode(Printer(self.backend, call).one(outcome.record)), call.form)
+        return media.answer(status, shown(call, outcome), media.Form(yaml=call.form.yaml))
+
+
+def _spread(query: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    return {name: (value,) for name, value in query.items()}
+
+
+def failure(error: ApiError) -> Response:
+    """A refusal as a Status."""
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
+    return Response(error.code, msgspec.json.encode(error.status()), headers=headers)
+
+
+def _verb(request: Request, where: ResourcePath) -> str:
+    method = request.method
+    if method in ("GET", "HEAD"):
+        if where.subresource:
+            return "get"
+        if where.watch or request.flag("watch"):
+            return "watch"
+        return "get" if where.name else "list"
+    if method == "DELETE" and not where.name:
+        return "deletecollection"
+    verb = _MAIN_VERBS.get(method)
+    if verb is None:
+        raise _not_allowed()
+    return verb
+
+
+def _not_allowed() -> ApiError:
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+
+
+def _at(path: ResourcePath, key: tuple[str, str]) -> ResourcePath:
+    return ResourcePath(path.group, path.version, path.plural, key[0], key[1])
+
+
+def _success(call: Call, obj: Obj) -> dict[str, Any]:
+    details: Obj = {"name": call.name}
+    if call.kind.group:
+        details["group"] = call.kind.group
+    details |= {"kind": call.kind.plural, "uid": obj["metadata"].get("uid", "")}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

@@ -1,0 +1,319 @@
+"""The HTTP face of the server: bytes in, `Request` out; `Response` or `WatchStream` in, bytes out. Nothing else.
+
+Limits live here, because they are about connections: body and header sizes, requests in flight, time to read a body,
+to answer, and to take an answer. Watches and followed logs may run long and count towards no limit. What is logged is
+method, path and status; never a header, a query or a body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import tempfile
+import zlib
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+from aiohttp import web
+from multidict import CIMultiDict
+
+from muster.api.errors import ApiError, bad_request, timeout, too_large, too_many_requests
+from muster.server.auth.authentication import Presented
+from muster.server.auth.certificates import Pair
+from muster.server.request import JSON, Request, Response, WatchStream
+
+log = logging.getLogger(__name__)
+
+Handle = Callable[[Request, Presented], Awaitable[Response | WatchStream]]
+_READS = frozenset(("GET", "HEAD", "OPTIONS"))
+_COMPRESS_ABOVE = 128 * 1024
+
+
+class Limits(NamedTuple):
+    """What one server takes on at a time."""
+
+    body_bytes: int = 3 * 1024 * 1024
+    reads: int = 400
+    writes: int = 200
+    answer_seconds: float = 60.0
+    body_seconds: float = 30.0
+    client_seconds: float = 30.0  # for a client to take what was sent
+    idle_seconds: float = 120.0  # for the next request, and for its head to arrive
+    head_bytes: int = 16 * 1024  # of one header; 128 headers at most
+
+
+class HttpServer:
+    """Serves one handler on one port."""
+
+    def __init__(self, handle: Handle, limits: Limits | None = None) -> None:
+        self._handle = handle
+        self._limits = limits or Limits()
+        self._reading = 0
+        self._writing = 0
+        self._listener: asyncio.Server | None = None
+        self._server: _Server | None = None
+        self.port = 0
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        """Listen; port 0 takes a spare one, which `port` then names."""
+        limits = self._limits
+        self._server = _Server(
+            self._answer,
+            access_log=None,
+            keepalive_timeout=limits.idle_seconds,
+            max_line_size=limits.head_bytes,
+            max_field_size=limits.head_bytes,
+            lingering_time=1.0,
+            logger=log,
+        )
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            self._server, host, port, ssl=tls, backlog=1024, ssl_handshake_timeout=10.0 if tls else None
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self, grace: float = 2.0) -> None:
+        """Take no more connections, let answers finish for a moment, then close."""
+        if self._listener is not None:
+            self._listener.close()
+        if self._server is not None:
+            self._server.pre_shutdown()
+            await self._server.shutdown(grace)
+        self._listener = self._server = None
+
+    async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._limited(http)
+        except ApiError as error:
+            response = refusal(error)
+            if error.code in (408, 413):
+                response.force_close()
+            return response
+
+    async def _limited(self, http: web.BaseRequest) -> web.StreamResponse:
+        """One request, counted against the limit of its kind unless it may run long."""
+        path, _, query = http.raw_path.partition("?")
+        if not path.startswith("/"):
+            raise bad_request("the request target must be a path")
+        request = Request(http.method, _clean(path), _arguments(query) if query else {}, http.headers)
+        if http.method in _READS:
+            if _runs_long(request):
+                return await self._serve(http, request)
+            if self._reading >= self._limits.reads:
+                raise _busy()
+            self._reading += 1
+            try:
+                return await self._serve_in_time(http, request)
+            finally:
+                self._reading -= 1
+        if self._writing >= self._limits.writes:
+            raise _busy()
+        self._writing += 1
+        try:
+            request.body = await self._body(http)
+            return await self._serve_in_time(http, request)
+        finally:
+            self._writing -= 1
+
+    async def _body(self, http: web.BaseRequest) -> bytes:
+        most = self._limits.body_bytes
+        if (http.content_length or 0) > most:
+            raise _too_large(most)
+        if not http.body_exists:
+            return b""
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                async for chunk in http.content.iter_any():
+                    size += len(chunk)
+                    if size > most:
+                        raise _too_large(most)
+                    chunks.append(chunk)
+        except TimeoutError:
+            raise ApiError(408, "Timeout", "the request body did not arrive in time") from None
+        except web.RequestPayloadError:
+            raise bad_request("the request body could not be read") from None
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def _serve_in_time(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(self._limits.answer_seconds):
+                return await self._serve(http, request)
+        except TimeoutError:
+            raise timeout("request did not complete within the allotted timeout") from None
+
+    async def _serve(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
+        answer = await self._handle(request, _presented(http))
+        if isinstance(answer, WatchStream):
+            return await self._stream(http, answer)
+        log.debug("%s %s %d", request.method, request.path, answer.status)
+        body = answer.body
+        headers = _headers(answer.content_type, answer.headers)
+        for warning in answer.warnings:
+            headers.add("Warning", f"299 - {_quoted(warning)}")
+        if len(body) > _COMPRESS_ABOVE and "gzip" in http.headers.get("Accept-Encoding", ""):
+            # Off the loop: a big list takes long enough to be felt by everybody else.
+            body = await asyncio.to_thread(_gzip, body)
+            headers["Content-Encoding"] = "gzip"
+            headers["Vary"] = "Accept-Encoding"
+        response = web.Response(body=body, status=answer.status, headers=headers)
+        if len(body) > _COMPRESS_ABOVE:
+            await self._send_whole(http, response)
+        return response
+
+    async def _send_whole(self, http: web.BaseRequest, response: web.Response) -> None:
+        """Send a large answer while somebody is counting the seconds."""
+        try:
+            async with asyncio.timeout(self._limits.client_seconds):
+                await response.prepare(http)
+                await response.write_eof()
+        except TimeoutError:
+            _drop(http)
+            raise ConnectionResetError("the client did not take the answer") from None
+
+    async def _stream(self, http: web.BaseRequest, stream: WatchStream) -> web.StreamResponse:
+        response = web.StreamResponse(headers=_headers(stream.content_type, stream.headers))
+        response.enable_chunked_encoding()
+        connection = cast(_Connection, http.protocol)
+        connection.streaming = asyncio.current_task()
+        try:
+            await response.prepare(http)
+            async with aclosing(cast(Any, stream.frames)) as frames:
+                async for frame in frames:
+                    async with asyncio.timeout(self._limits.client_seconds):
+                        await response.write(frame)
+            await response.write_eof()
+        except (TimeoutError, ConnectionError):
+            _drop(http)
+        finally:
+            connection.streaming = None
+        return response
+
+
+class _Connection(web.RequestHandler):
+    """A connection that ends its watch when the client goes away, and says every error as a Status."""
+
+    streaming: asyncio.Task[Any] | None = None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self.streaming is not None:
+            self.streaming.cancel()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if status >= 500:
+            log.error("%s %s failed", request.method, request.path, exc_info=exc)
+        if status == 400:
+            error = bad_request("the request is not well-formed HTTP, or its head is too large")
+        else:
+            error = ApiError(status, "InternalError", "Internal error occurred: see the server's log")
+        response = refusal(error)
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    """Makes our connections."""
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+def refusal(error: ApiError) -> web.Response:
+    """An error that never reached the core."""
+    headers = _headers(JSON, {})
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return web.Response(body=msgspec.json.encode(error.status()), status=error.code, headers=headers)
+
+
+def server_tls(pair: Pair, client_ca: bytes) -> ssl.SSLContext:
+    """TLS for the server: our certificate, and client certificates of our CA where a client has one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations(cadata=client_ca.decode())
+    with tempfile.TemporaryDirectory(prefix="muster-") as directory:
+        file = Path(directory) / "server.pem"
+        file.touch(mode=0o600)
+        file.write_bytes(pair.cert + pair.key)
+        context.load_cert_chain(file)
+    return context
+
+
+def _presented(http: web.BaseRequest) -> Presented:
+    headers = http.headers
+    transport = http.transport
+    certificate = transport.get_extra_info("peercert") if transport is not None else None
+    impersonate = ()
+    if any(name[:12].lower() == "impersonate-" for name in headers):
+        found = ((name.lower(), value) for name, value in headers.items())
+        impersonate = tuple(pair for pair in found if pair[0].startswith("impersonate-"))
+    subject = certificate["subject"] if certificate else ()
+    return Presented(subject, headers.get("Authorization", ""), impersonate)
+
+
+def _clean(path: str) -> str:
+    if "%" in path:
+        path = unquote(path)
+    return path.rstrip("/") or "/" if path.endswith("/") else path
+
+
+def _arguments(query: str) -> dict[str, tuple[str, ...]]:
+    arguments: dict[str, tuple[str, ...]] = {}
+    for key, value in parse_qsl(query, keep_blank_values=True):
+        arguments[key] = (*arguments[key], value) if key in arguments else (value,)
+    return arguments
+
+
+def _runs_long(request: Request) -> bool:
+    return request.flag("watch") or request.flag("follow") or "/watch/" in request.path
+
+
+def _headers(content_type: str, more: dict[str, str]) -> CIMultiDict[str]:
+    return CIMultiDict(
+        {
+            "Content-Type": content_type,
+            "Cache-Control": "no-cache, private",
+            "X-Content-Type-Options": "nosniff",
+            "Server": "muster",
+            **more,
+        }
+    )
+
+
+def _quoted(warning: str) -> str:
+    # A header is one line of Latin-1; a backslash and a quote are escaped inside the quoted string.
+    flat = " ".join(warning.split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{flat}"'.encode("latin-1", "replace").decode("latin-1")
+
+
+def _gzip(body: bytes) -> bytes:
+    compressor = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return compressor.compress(body) + compressor.flush()
+
+
+def _busy() -> ApiError:
+    return too_many_requests("too many requests, please try again later", 1)
+
+
+def _too_large(most: int) -> ApiError:
+    return too_large(f"Request entity too large: limit is {most}")
+
+
+def _drop(http: web.BaseRequest) -> None:
+    if http.transport is not None:
+        http.transport.abort()

@@ -1,0 +1,43 @@
+"""Who owns which fields, kept on every write (`metadata.managedFields`), in the version that the client writes.
+
+Writers inside this process name no manager and send no User-Agent: what they create is not tracked until somebody
+applies to it.
+"""
+
+from __future__ import annotations
+
+from muster.server import codec, metadata, schema
+from muster.server.apply import managed
+from muster.server.call import Call
+from muster.server.resources.kind import Obj
+
+
+def manager_of(call: Call) -> str:
+    request = call.request
+    return managed.manager_of(request.arg("fieldManager"), request.headers.get("user-agent", ""))
+
+
+def write_owners(call: Call, new: Obj, old: Obj | None, now: float) -> list[Obj]:
+    """The managedFields of an object about to be created, or put in the place of `old`."""
+    request = call.request
+    tracked = bool(request.arg("fieldManager")) or "user-agent" in request.headers
+    if not tracked and (old is None or "managedFields" not in old["metadata"]):
+        return []
+    view = call.view
+    return managed.update(
+        old if old is None or view.direct else codec.outward(view.kind, view.version, codec.copy(old)),
+        new if view.direct else codec.outward(view.kind, view.version, codec.copy(new)),
+        schema.kind(view.kind.group, view.version, view.kind.kind),
+        manager=manager_of(call),
+        api_version=view.api_version,
+        now=metadata.timestamp(now),
+        subresource=call.path.subresource,
+        track=tracked,
+    )
+
+
+def set_owners(obj: Obj, entries: list[Obj]) -> None:
+    if entries:
+        obj["metadata"]["managedFields"] = entries
+    else:
+        obj["metadata"].pop("managedFields", None)

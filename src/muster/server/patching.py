@@ -1,0 +1,127 @@
+"""PATCH: the stored object in the asked version, changed as the patch says, on the same road as any other write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api.errors import ApiError, bad_request, conflict, unsupported_media_type
+from muster.server import apply, bodies, codec, duplicates, metadata, schema
+from muster.server.backend import Backend
+from muster.server.call import Call
+from muster.server.patch import json_patch, merge_patch, strategic
+from muster.server.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from muster.server.resources.kind import Obj
+from muster.server.writing import MODIFIED, Make, Outcome, Writing
+
+_RACES = 4
+
+_APPLY_TYPES = {JSON_PATCH: json_patch.apply, MERGE_PATCH: merge_patch.apply, STRATEGIC_PATCH: strategic.apply}
+_ACCEPTED = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    f"{JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC_PATCH}, {APPLY_PATCH}"
+)
+
+
+class Patching:
+    """The road of PATCH."""
+
+    def __init__(self, backend: Backend, writing: Writing) -> None:
+        self._backend = backend
+        self._writing = writing
+
+    async def patch(self, call: Call) -> Outcome:
+        """Patch the main resource or its status."""
+        is_apply = bodies.media_type(call.request) == APPLY_PATCH
+        apply.check_options(call.request.arg("fieldManager"), call.request.flag("force"), is_apply=is_apply)
+        if is_apply:
+            return await self._apply(call)
+        return await self._writing.change(call, self._make(call), subresource=call.path.subresource)
+
+    # Server-side apply
+
+    async def _apply(self, call: Call) -> Outcome:
+        call.applied = True
+        config = _configuration(call)
+
+        def make(stored: Obj) -> Obj:
+            merged = self._merged(call, codec.outward(call.kind, call.view.version, stored), config)
+            return codec.inward(call.kind, call.view.version, merged)
+
+        for _ in range(_RACES):
+            try:
+                return await self._writing.change(call, make, subresource=call.path.subresource)
+            except ApiError as error:
+                if error.code != 404 or call.path.subresource:
+                    raise
+            try:
+                return await self._create(call, config)
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+        raise conflict(call.kind.group, call.kind.plural, call.name, MODIFIED)
+
+    async def _create(self, call: Call, config: Obj) -> Outcome:
+        uid = metadata.of(config).get("uid", "")
+        if uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(call.kind.group, call.kind.plural, call.name, why)
+        return await self._writing.create(call, self._merged(call, None, config))
+
+    def _merged(self, call: Call, live: Obj | None, config: Obj) -> Obj:
+        merged = apply.merge(
+            live,
+            config,
+            schema.kind(call.kind.group, call.view.version, call.kind.kind),
+            manager=call.request.arg("fieldManager"),
+            api_version=call.view.api_version,
+            now=metadata.timestamp(self._backend.clock()),
+            force=call.request.flag("force"),
+            subresource=call.path.subresource,
+        )
+        return bodies.checked(call, codec.copy(merged), patched=True)
+
+    def _make(self, call: Call) -> Make:
+        patch = read_patch(call)
+
+        def make(stored: Obj) -> Obj:
+            current = codec.outward(call.kind, call.view.version, stored)
+            changed = apply_patch(call, current, patch)
+            return codec.inward(call.kind, call.view.version, changed)
+
+        return make
+
+
+def _configuration(call: Call) -> Obj:
+    """What is applied: YAML or, as kubectl sends it, JSON."""
+    body = call.request.body
+    value = duplicates.decode_json(body)[0] if body.lstrip()[:1] == b"{" else bodies.from_yaml(body)
+    if not isinstance(value, dict):
+        raise bad_request("error decoding patch: an apply configuration must be an object")
+    bodies.expect(value, call.view.api_version, call.kind.kind)
+    meta = metadata.of(value)
+    if meta.setdefault("name", call.name) != call.name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({call.name})")
+    return value
+
+
+def read_patch(call: Call) -> Any:
+    """The patch document; 415 for a content type that is no patch."""
+    if bodies.media_type(call.request) not in _APPLY_TYPES:
+        raise unsupported_media_type(_ACCEPTED)
+    return duplicates.decode_json(call.request.body)[0]
+
+
+def patched(call: Call, current: Obj, patch: Any, message: schema.Message | None) -> Obj:
+    """The object after the patch; it shares nothing with the one before."""
+    changed: Any = _APPLY_TYPES[bodies.media_type(call.request)](current, patch, message)
+    if not isinstance(changed, dict):
+        raise bad_request("the patch leaves no object")
+    return codec.copy(changed)
+
+
+def apply_patch(call: Call, current: Obj, patch: Any) -> Obj:
+    """The patched object, checked against its schema."""
+    message = schema.kind(call.kind.group, call.view.version, call.kind.kind)
+    changed = patched(call, current, patch, message)
+    bodies.expect(changed, call.view.api_version, call.kind.kind)
+    return bodies.checked(call, changed, patched=True)

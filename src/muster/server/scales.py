@@ -1,0 +1,87 @@
+"""The scale of a workload: autoscaling/v1 Scale, read from and written to its replica count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api.errors import INVALID, FieldError, bad_request, conflict, invalid
+from muster.server import bodies, codec, fields, media, metadata, schema
+from muster.server.call import Call
+from muster.server.patching import patched, read_patch
+from muster.server.request import Response
+from muster.server.resources.columns import selector_text
+from muster.server.resources.kind import Obj
+from muster.server.store.records import Record
+from muster.server.writing import MODIFIED, Writing
+
+_GROUP, _VERSION, _KIND = "autoscaling", "v1", "Scale"
+_SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+class Scales:
+    """GET, PUT and PATCH of /scale."""
+
+    def __init__(self, writing: Writing) -> None:
+        self._writing = writing
+
+    def show(self, call: Call, record: Record) -> Response:
+        return media.answer(200, media.encode(scale_of(codec.load(call.kind, record))), call.form)
+
+    async def update(self, call: Call) -> Response:
+        wanted, warnings = bodies.decode_as(call.request, _GROUP, _VERSION, _KIND)
+        call.warnings += warnings
+        return await self._apply(call, lambda current: wanted)
+
+    async def patch(self, call: Call) -> Response:
+        patch = read_patch(call)
+        message = schema.kind(_GROUP, _VERSION, _KIND)
+
+        def change(current: Obj) -> Obj:
+            changed = patched(call, current, patch, message)
+            if message is None:
+                return changed
+            return fields.decode(changed, message, bodies.field_validation(call.request), patched=True)[0]
+
+        return await self._apply(call, change)
+
+    async def _apply(self, call: Call, change: Any) -> Response:
+        def make(stored: Obj) -> Obj:
+            current = scale_of(stored)
+            wanted: Obj = change(current)
+            version = metadata.of(wanted).get("resourceVersion", "")
+            if version and version != current["metadata"]["resourceVersion"]:
+                raise conflict(call.kind.group, call.kind.plural, call.name, MODIFIED)
+            stored["spec"]["replicas"] = _replicas(call, wanted)
+            return stored
+
+        outcome = await self._writing.change(call, make)
+        return media.answer(200, media.encode(scale_of(outcome.obj)), call.form)
+
+
+def scale_of(obj: Obj) -> Obj:
+    """The Scale that shows a workload."""
+    meta: Obj = obj["metadata"]
+    status: Obj = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
+    selector = selector_text((obj.get("spec") or {}).get("selector"))
+    if selector != "<none>":
+        status["selector"] = selector
+    return {
+        "kind": _KIND,
+        "apiVersion": f"{_GROUP}/{_VERSION}",
+        "metadata": {name: meta[name] for name in _SHOWN_METADATA if name in meta},
+        "spec": {"replicas": (obj.get("spec") or {}).get("replicas", 1)},
+        "status": status,
+    }
+
+
+def _replicas(call: Call, wanted: Obj) -> int:
+    spec: Any = wanted.get("spec") or {}
+    if not isinstance(spec, dict):
+        raise bad_request("spec must be an object")
+    replicas: Any = spec.get("replicas", 0)
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        raise bad_request("spec.replicas must be an integer")
+    if replicas < 0:
+        wrong = FieldError(INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid(_GROUP, _KIND, call.name, [wrong])
+    return replicas

@@ -1,0 +1,161 @@
+"""The one interface of the stores, and the part of it that both share.
+
+Revisions are one counter over all resources. A write is checked against the newest *accepted* state (`head`), becomes
+visible to reads and watches when it is durable, and its call returns only then; with the memory store that is at once.
+All calls come from one event loop; a write's check and its acceptance happen without a pause between them, which is
+what makes the expected revision a compare-and-swap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from muster.server.store.records import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Change,
+    Encode,
+    Key,
+    KeyExistsError,
+    Record,
+    RevisionMismatchError,
+)
+from muster.server.store.table import Table
+
+
+class Store(ABC):
+    """Objects by table and key, with a revision for every write."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._tables: dict[str, Table] = {}
+        self._waiters: dict[str, set[asyncio.Future[None]]] = {}
+        self.revision = 1  # the newest visible revision; the first write gets 2, so that "1" is "before everything"
+
+    # Reading
+
+    def table(self, name: str) -> Table:
+        """The visible state of one resource."""
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = Table(self._floor())
+        return found
+
+    def tables(self) -> list[str]:
+        return sorted(self._tables)
+
+    def get(self, table: str, key: Key) -> Record | None:
+        """The visible record."""
+        return self.table(table).records.get(key)
+
+    def head(self, table: str, key: Key) -> Record | None:
+        """The newest accepted record, perhaps not durable yet: what a read-modify-write starts from."""
+        return self.get(table, key)
+
+    # Writing
+
+    async def create(
+        self,
+        table: str,
+        key: Key,
+        uid: str,
+        encode: Encode,
+        labels: dict[str, str] | None = None,
+        fields: tuple[str, ...] | None = None,
+    ) -> Record:
+        """Store a new object; `KeyExistsError` when there is one already."""
+        if self.head(table, key) is not None:
+            raise KeyExistsError(key)
+        revision = self._next_revision()
+        record = Record(key, revision, uid, encode(revision), labels, fields)
+        await self._commit(table, Change(ADDED, record, None, self._clock()))
+        return record
+
+    async def update(
+        self,
+        table: str,
+        key: Key,
+        expected: int,
+        encode: Encode,
+        labels: dict[str, str] | None = None,
+        fields: tuple[str, ...] | None = None,
+    ) -> Record:
+        """Replace the object that is at the expected revision."""
+        previous = self._expect(table, key, expected)
+        revision = self._next_revision()
+        record = Record(key, revision, previous.uid, encode(revision), labels, fields)
+        await self._commit(table, Change(MODIFIED, record, previous, self._clock()))
+        return record
+
+    async def delete(self, table: str, key: Key, expected: int, encode: Encode) -> Record:
+        """Remove the object that is at the expected revision; the record is its last state."""
+        previous = self._expect(table, key, expected)
+        revision = self._next_revision()
+        record = Record(key, revision, previous.uid, encode(revision), previous.labels, previous.fields)
+        await self._commit(table, Change(DELETED, record, previous, self._clock()))
+        return record
+
+    def _expect(self, table: str, key: Key, expected: int) -> Record:
+        current = self.head(table, key)
+        if current is None or current.revision != expected:
+            raise RevisionMismatchError(current)
+        return current
+
+    # Waiting
+
+    def next_change(self, table: str) -> asyncio.Future[None]:
+        """A future that the next visible change of the table resolves; `forget` it when nobody waits any more."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(table, set()).add(future)
+        return future
+
+    def forget(self, table: str, future: asyncio.Future[None]) -> None:
+        self._waiters.get(table, set()).discard(future)
+
+    def wake(self) -> None:
+        """Let every watcher look again, for instance because the server closes."""
+        for table in list(self._waiters):
+            self._resolve(table)
+
+    def _resolve(self, table: str) -> None:
+        waiters = self._waiters.pop(table, None)
+        if waiters:
+            for future in waiters:
+                if not future.done():
+                    future.set_result(None)
+
+    def _publish(self, table: str, changes: list[Change]) -> None:
+        target = self.table(table)
+        for change in changes:
+            target.apply(change)
+        self._resolve(table)
+
+    # What an implementation gives
+
+    @abstractmethod
+    def _next_revision(self) -> int:
+        """The revision of the write that is being accepted; refuses when the store has failed."""
+
+    @abstractmethod
+    async def _commit(self, table: str, change: Change) -> None:
+        """Accept now, return when durable and visible."""
+
+    def _floor(self) -> int:
+        """The revision below which a table that is new in memory knows nothing."""
+        return 0
+
+    async def settle(self) -> None:
+        """Wait until everything accepted so far is durable."""
+        return None
+
+    @property
+    def failure(self) -> str:
+        """Why the store takes no more writes; empty while it does."""
+        return ""
+
+    async def close(self) -> None:
+        """Finish what was accepted and let go of the files."""
+        return None

@@ -1,0 +1,185 @@
+"""The file behind the SQLite store: its schema, its rows, its lock. All SQL of the project is here.
+
+Each row carries a checksum of its body, so that a flipped bit is found at start instead of being served.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from muster.server.store.records import (
+    DELETED,
+    Change,
+    Key,
+    Record,
+    StoreError,
+    StoreFailedError,
+    StoreLockedError,
+)
+
+SCHEMA_VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS log (
+    revision  INTEGER PRIMARY KEY,
+    resource  TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    type      TEXT NOT NULL,
+    uid       TEXT NOT NULL,
+    previous  INTEGER NOT NULL,  -- the revision that this write replaced or removed; 0 for a creation
+    at        REAL NOT NULL,
+    checksum  INTEGER NOT NULL,
+    body      BLOB NOT NULL
+);
+"""
+_INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class DamagedError(StoreError):
+    """The file does not hold what was written into it."""
+
+
+class Log:
+    """One database file. The constructor reads everything; afterwards one thread appends and compacts."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._open(path)
+        except sqlite3.Error as error:
+            raise DamagedError(f"{path}: {error}") from error
+
+    def _open(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=FULL")
+        self._db.executescript(_SCHEMA)
+        version = self._meta("schema_version", SCHEMA_VERSION)
+        if version != SCHEMA_VERSION:
+            raise StoreError(f"{path} has schema version {version}; this program knows {SCHEMA_VERSION}")
+        self._set("schema_version", SCHEMA_VERSION)
+        self.compacted = self._meta("compacted", 0)
+        self.revision = self._meta("revision", 0)
+        self.base: dict[str, list[Record]] = {}
+        self.history: list[tuple[str, Change]] = []
+        self._load()
+
+    def _meta(self, name: str, default: int) -> int:
+        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return default if row is None else int(row[0])
+
+    def _set(self, name: str, value: int) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    def _load(self) -> None:
+        """The state at the compaction, and every change after it with what it replaced."""
+        current: dict[tuple[str, Key], Record] = {}
+        base: dict[tuple[str, Key], Record] = {}
+        rows = self._db.execute(
+            "SELECT revision, resource, namespace, name, type, uid, at, checksum, body FROM log ORDER BY revision"
+        )
+        for revision, table, namespace, name, kind, uid, at, checksum, body in rows:
+            if zlib.crc32(body) != checksum:
+                raise DamagedError(f"the object {table} {namespace}/{name} at revision {revision} is damaged on disk")
+            key = (namespace, name)
+            record = Record(key, revision, uid, body)
+            if revision <= self.compacted:
+                current[table, key] = base[table, key] = record
+                continue
+            previous = current.pop((table, key), None)
+            self.history.append((table, Change(kind, record, previous, at)))
+            if kind != DELETED:
+                current[table, key] = record
+            self.revision = revision
+        for (table, _), record in base.items():
+            self.base.setdefault(table, []).append(record)
+        self.revision = max(self.revision, self.compacted)
+
+    def forget_loaded(self) -> None:
+        """Let go of what the constructor read, once it was taken over."""
+        self.base = {}
+        self.history = []
+
+    def append(self, batch: Sequence[tuple[str, Change]]) -> None:
+        """Write several changes in one transaction; returns when they are on disk."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany(_INSERT, _rows(batch))
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreFailedError(str(error)) from error
+
+    def compact(self, upto: int) -> None:
+        """Forget every row that a newer one replaced, up to a revision."""
+        since = self.compacted
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(
+                "DELETE FROM log WHERE revision IN"
+                " (SELECT previous FROM log WHERE revision > ? AND revision <= ? AND previous > 0)",
+                (since, upto),
+            )
+            self._db.execute(
+                "DELETE FROM log WHERE revision > ? AND revision <= ? AND type = ?", (since, upto, DELETED)
+            )
+            self._set("compacted", upto)
+            # The newest row may be a deletion that is gone now: its revision must not be given out again.
+            self._set("revision", upto)
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreFailedError(str(error)) from error
+        self.compacted = upto
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _rows(batch: Iterable[tuple[str, Change]]) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for table, change in batch:
+        record = change.record
+        namespace, name = record.key
+        replaced = 0 if change.previous is None else change.previous.revision
+        checksum = zlib.crc32(record.body)
+        rows.append(
+            (
+                record.revision,
+                table,
+                namespace,
+                name,
+                change.type,
+                record.uid,
+                replaced,
+                change.at,
+                checksum,
+                record.body,
+            )
+        )
+    return rows
+
+
+class DirectoryLock:
+    """Keeps a second process out of a data directory for as long as this one lives."""
+
+    def __init__(self, directory: Path) -> None:
+        self._fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.read(self._fd, 32).decode(errors="replace").strip()
+            os.close(self._fd)
+            whose = f" by process {owner}" if owner else ""
+            raise StoreLockedError(f"the data directory {directory} is already in use{whose}") from None
+        os.ftruncate(self._fd, 0)
+        os.write(self._fd, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

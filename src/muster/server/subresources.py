@@ -1,0 +1,232 @@
+"""The pages below an object: status, scale, binding, eviction, log, token, finalize."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from muster.api.errors import (
+    NOT_SUPPORTED,
+    REQUIRED,
+    ApiError,
+    FieldError,
+    bad_request,
+    conflict,
+    invalid,
+    no_such_path,
+    not_found,
+)
+from muster.server import bodies, codec, media, metadata
+from muster.server.backend import Backend
+from muster.server.call import Call, check_dry_run
+from muster.server.deleting import DeleteOptions, Deleting, options_from
+from muster.server.patching import Patching
+from muster.server.request import Request, Response, WatchStream
+from muster.server.resources.kind import Obj, Write
+from muster.server.scales import Scales
+from muster.server.store.records import Record, RevisionMismatchError
+from muster.server.writing import Writing, put, shown
+
+Answer = Response | WatchStream
+_RACES = 8
+
+
+class Subresources:
+    """Routes to one method a subresource and verb."""
+
+    def __init__(self, backend: Backend, writing: Writing, deleting: Deleting, patching: Patching) -> None:
+        self._backend = backend
+        self._store = backend.store
+        self._writing = writing
+        self._deleting = deleting
+        self._patching = patching
+        self._scales = Scales(writing)
+        self._routes: dict[tuple[str, str], Callable[[Call], Awaitable[Answer]]] = {
+            ("status", "get"): self._get,
+            ("status", "update"): self._update,
+            ("status", "patch"): self._patch,
+            ("finalize", "update"): self._update,
+            ("scale", "get"): self._get_scale,
+            ("scale", "update"): self._scales.update,
+            ("scale", "patch"): self._scales.patch,
+            ("binding", "create"): self._bind,
+            ("eviction", "create"): self._evict,
+            ("log", "get"): self._log,
+            ("token", "create"): self._token,
+        }
+
+    async def answer(self, call: Call) -> Answer:
+        route = self._routes.get((call.path.subresource, call.verb))
+        if route is None:
+            raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        if call.path.subresource != "log":
+            call.form = media.negotiate(call.request.headers.get("accept", ""))._replace(shape="")
+        call.dry_run = check_dry_run(call.request)
+        return await route(call)
+
+    def _record(self, call: Call) -> Record:
+        record = self._store.get(call.kind.table, call.key)
+        if record is None:
+            raise not_found(call.kind.group, call.kind.plural, call.name)
+        return record
+
+    async def _get(self, call: Call) -> Response:
+        return media.answer(200, call.view.object(self._record(call)), call.form)
+
+    async def _get_scale(self, call: Call) -> Response:
+        return self._scales.show(call, self._record(call))
+
+    async def _update(self, call: Call) -> Response:
+        make, expected = put(call, bodies.decode_object(call))
+        outcome = await self._writing.change(call, make, expected=expected, subresource=call.path.subresource)
+        return media.answer(200, shown(call, outcome), call.form)
+
+    async def _patch(self, call: Call) -> Response:
+        return media.answer(200, shown(call, await self._patching.patch(call)), call.form)
+
+    # Binding
+
+    async def _bind(self, call: Call) -> Response:
+        binding, warnings = bodies.decode_as(call.request, "", "v1", "Binding")
+        call.warnings += warnings
+        node = _target(binding)
+        wanted: Obj = metadata.of(binding)
+        _check_name(wanted, call)
+        for _ in range(_RACES):
+            record = self._store.head(call.kind.table, call.key)
+            if record is None:
+                raise not_found("", "pods", call.name)
+            pod = self._assigned(codec.load(call.kind, record), node, wanted)
+            if call.dry_run:
+                break
+            try:
+                await self._writing.replace(call.kind, record, pod)
+                break
+            except RevisionMismatchError:
+                continue
+        return Response(201, _SUCCESS)
+
+    def _assigned(self, pod: Obj, node: str, wanted: Obj) -> Obj:
+        """The pod with its node written on it; 409 where that cannot be."""
+        meta, spec = pod["metadata"], pod["spec"]
+        name: str = meta["name"]
+        if wanted.get("uid") and wanted["uid"] != meta["uid"]:
+            why = f"Precondition failed: UID in precondition: {wanted['uid']}, UID in object meta: {meta['uid']}"
+            raise conflict("", "pods/binding", name, why)
+        if wanted.get("resourceVersion") and wanted["resourceVersion"] != meta["resourceVersion"]:
+            why = "the object has been modified; please apply your changes to the latest version and try again"
+            raise conflict("", "pods/binding", name, why)
+        if "deletionTimestamp" in meta:
+            raise conflict("", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+            raise conflict("", "pods/binding", name, why)
+        if spec.get("schedulingGates"):
+            raise conflict("", "pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
+        spec["nodeName"] = node
+        if wanted.get("annotations"):
+            meta["annotations"] = {**(meta.get("annotations") or {}), **wanted["annotations"]}
+        self._mark_scheduled(pod)
+        return pod
+
+    def _mark_scheduled(self, pod: Obj) -> None:
+        status: Obj = pod.setdefault("status", {})
+        # The seat that was kept for the pod is taken now.
+        status.pop("nominatedNodeName", None)
+        found: list[Obj] = status.get("conditions") or []
+        now = metadata.timestamp(self._backend.clock())
+        before = next((entry for entry in found if entry.get("type") == "PodScheduled"), None)
+        if before is not None and before.get("status") == "True":
+            return
+        condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+        generation = pod["metadata"].get("generation")
+        if generation:
+            condition["observedGeneration"] = generation
+        status["conditions"] = [entry for entry in found if entry is not before] + [condition]
+
+    # Eviction
+
+    async def _evict(self, call: Call) -> Response:
+        version = "v1"
+        eviction, warnings = bodies.decode_as(call.request, "policy", version, "Eviction")
+        call.warnings += warnings
+        _check_name(metadata.of(eviction), call)
+        options: DeleteOptions = options_from(eviction.get("deleteOptions") or {}, call)
+        call.dry_run = options.dry_run
+        record = self._store.head(call.kind.table, call.key)
+        if record is None:
+            raise not_found("", "pods", call.name)
+        guard = self._backend.seams.guard_eviction
+        if guard is not None:
+            pod = codec.load(call.kind, record)
+            write = Write(
+                call.kind,
+                "CREATE",
+                call.namespace,
+                call.name,
+                "eviction",
+                call.user,
+                call.dry_run,
+                self._backend.reader,
+                call.warnings,
+            )
+            await guard(pod, write)
+        await self._deleting.delete(call, options)
+        return Response(201, _SUCCESS)
+
+    # Log and token
+
+    async def _log(self, call: Call) -> Answer:
+        pod = codec.load(call.kind, self._record(call))
+        _check_container(pod, call.request)
+        if self._backend.seams.pod_log is None:
+            return Response(200, b"", "text/plain")
+        return await self._backend.seams.pod_log(pod, call.request)
+
+    async def _token(self, call: Call) -> Response:
+        wanted, warnings = bodies.decode_as(call.request, "authentication.k8s.io", "v1", "TokenRequest")
+        call.warnings += warnings
+        self._record(call)
+        if self._backend.seams.issue_token is None:
+            raise no_such_path()
+        return media.answer(201, media.encode(self._backend.seams.issue_token(call.namespace, call.name, wanted)))
+
+
+_SUCCESS = media.encode(
+    {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201},
+)
+
+
+def _target(binding: Obj) -> str:
+    target: Any = binding.get("target") or {}
+    errors: list[FieldError] = []
+    if target.get("kind") not in (None, "", "Node"):
+        errors.append(FieldError(NOT_SUPPORTED, "target.kind", target["kind"], 'supported values: "Node", "<empty>"'))
+    if not target.get("name"):
+        errors.append(FieldError(REQUIRED, "target.name"))
+    if errors:
+        raise invalid("", "Binding", binding.get("metadata", {}).get("name", ""), errors)
+    return target["name"]
+
+
+def _check_name(meta: Obj, call: Call) -> None:
+    if meta.get("name") and meta["name"] != call.name:
+        raise bad_request("name in URL does not match name in the posted object")
+    if meta.get("namespace") and meta["namespace"] != call.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _check_container(pod: Obj, request: Request) -> None:
+    """400 in Kubernetes' words when the asked container is not the pod's, or none was named and there are several."""
+    spec: Obj = pod["spec"]
+    name: str = pod["metadata"]["name"]
+    main = [entry["name"] for entry in spec.get("containers") or ()]
+    known = main + [entry["name"] for entry in spec.get("initContainers") or ()]
+    asked = request.arg("container")
+    if asked and asked not in known:
+        raise bad_request(f"container {asked} is not valid for pod {name}")
+    if not asked and len(main) > 1:
+        listed = " ".join(main)
+        raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{listed}]")
+    if not spec.get("nodeName"):
+        raise bad_request(f"pod {name} does not have a host assigned")

@@ -1,0 +1,18 @@
+"""Fixtures of the client's tests."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from scripted_server import ScriptedServer
+
+from muster.server.http import HttpServer
+
+
+@pytest.fixture
+async def scripted() -> AsyncIterator[ScriptedServer]:
+    one = ScriptedServer()
+    server = HttpServer(one.handle)
+    await server.start()
+    one.port = server.port
+    yield one
+    await server.stop(0.1)

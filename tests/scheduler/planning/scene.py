@@ -1,0 +1,131 @@
+"""Small scenes for the planner: nodes, running pods, and demands built by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from muster.api.types import Node, Pod
+from muster.scheduler.cluster import Cluster
+from muster.scheduler.planning import DEFAULT_STEPS, check_proof, plan, validate
+from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf, Member, leaves
+from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Undecided
+from muster.scheduler.profile import Profile, default_profile
+
+RACK, ZONE, BLOCK = "example.com/rack", "example.com/zone", "example.com/block"
+KEYS = {"rack": RACK, "zone": ZONE, "block": BLOCK}
+
+
+def a_node(
+    name: str, cpu: float = 4, memory: str = "64Gi", pods: int = 110, extra: dict[str, Any] | None = None, **at: Any
+) -> Node:
+    labels = {"kubernetes.io/hostname": name, **{KEYS[k]: v for k, v in at.items() if k in KEYS}, **at.get("labels", {})}
+    spec = {"unschedulable": at.get("unschedulable", False), "taints": at.get("taints")}
+    allocatable = {"cpu": str(cpu), "memory": memory, "pods": pods, **(extra or {})}
+    raw = {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"allocatable": allocatable}}
+    return msgspec.convert(raw, Node)
+
+
+def a_pod(name: str, cpu: float | None = 1, extra: dict[str, Any] | None = None, **spec: Any) -> Pod:
+    labels = spec.pop("labels", None)
+    node = spec.pop("node", "")
+    requests = {**({"cpu": str(cpu)} if cpu is not None else {}), **(extra or {})}
+    container = {"name": "main", "resources": {"requests": requests}, "ports": spec.pop("ports", None)}
+    raw = {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels},
+        "spec": {"schedulerName": "default-scheduler", "nodeName": node, "containers": [container], **spec},
+    }
+    return msgspec.convert(raw, Pod)
+
+
+def near(key: str, **labels: str) -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def apart(key: str, **labels: str) -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+@dataclass
+class Scene:
+    """A cluster and the builders of demands on it."""
+
+    seed: int = 0
+    cluster: Cluster = field(init=False)
+    profile: Profile = field(default_factory=default_profile)
+    pods: dict[str, Pod] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cluster = Cluster(seed=self.seed)
+
+    def nodes(self, *nodes: Node) -> Scene:
+        for node in nodes:
+            self.cluster.change("Node", node)
+        return self
+
+    def running(self, *pods: Pod) -> Scene:
+        for pod in pods:
+            self.cluster.change("Pod", pod)
+        return self
+
+    def member(self, pod: Pod, priority: int = 0) -> Member:
+        meta = pod.metadata
+        self.pods[meta.uid] = pod
+        return Member(meta.uid, meta.namespace, meta.name, self.cluster.shape(pod, self.profile), priority)
+
+    def gang(
+        self, name: str, *pods: Pod, min_count: int | None = None, topology: str | None = None, bound: int = 0, domains: tuple[str, ...] = ()
+    ) -> Leaf:
+        members = tuple(self.member(pod) for pod in pods)
+        minimum = len(pods) + bound if min_count is None else min_count
+        return Leaf(GroupKey("PodGroup", "default", name), minimum, bound, members, topology, domains)
+
+    def uniform(self, name: str, count: int, cpu: float = 1, **more: Any) -> Leaf:
+        keep = {k: more.pop(k) for k in ("min_count", "topology", "bound", "domains") if k in more}
+        return self.gang(name, *(a_pod(f"{name}-{i}", cpu, **more) for i in range(count)), **keep)
+
+    def composite(
+        self, name: str, *children: Demand, min_groups: int | None = None, topology: str | None = None, domains: tuple[str, ...] = ()
+    ) -> Branch:
+        minimum = len(children) if min_groups is None else min_groups
+        return Branch(GroupKey("CompositePodGroup", "default", name), minimum, children, topology, domains)
+
+    def plan(self, demand: Demand, steps: int = DEFAULT_STEPS, **more: Any) -> Result:
+        before = self.cluster.used.copy()
+        with self.cluster.trial() as trial:
+            verdict = plan(demand, trial, Budget(steps), **more)
+            assert (self.cluster.used == before).all(), "the trial was not left as it was found"
+        if isinstance(verdict, Placed):
+            fault = validate(verdict, demand, self.cluster)
+            assert fault is None, fault
+        elif isinstance(verdict, Infeasible):
+            doubt = check_proof(verdict, demand, self.cluster)
+            assert doubt is None, doubt
+        return Result(self, demand, verdict)
+
+
+@dataclass
+class Result:
+    scene: Scene
+    demand: Demand
+    verdict: Placed | Infeasible | Undecided
+
+    @property
+    def placed(self) -> bool:
+        return isinstance(self.verdict, Placed)
+
+    def nodes_of(self, group: str) -> dict[str, str]:
+        assert isinstance(self.verdict, Placed), self.verdict
+        uids = {m.uid: m.name for leaf in leaves(self.demand) if leaf.key.name == group for m in leaf.members}
+        return {uids[seat.uid]: seat.node for seat in self.verdict.seats if seat.uid in uids}
+
+    def seats_of(self, group: str) -> int:
+        return len(self.nodes_of(group))
+
+    def values_of(self, group: str, key: str) -> set[str]:
+        found = self.nodes_of(group).values()
+        return {(self.scene.cluster.node_objects[n].metadata.labels or {}).get(key, "") for n in found}
