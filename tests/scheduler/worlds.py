@@ -15,12 +15,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from muster.scheduler.config import load
 
 from muster.api import groups as api
 from muster.api import quantity, types
 from muster.scheduler import decisions as d
 from muster.scheduler import events
+from muster.scheduler.config import default_config, load
 from muster.scheduler.cycle import Brain
 
 RACK, BLOCK, ZONE = "example.com/rack", "example.com/block", "example.com/zone"
@@ -145,7 +145,7 @@ class TestWorld:
         self, nodes: Iterable[types.Node] = (), *, seed: int = 0, config: dict[str, Any] | None = None
     ) -> None:
         self.now = 0.0
-        self.brain = Brain(load(config or {}), seed=seed)
+        self.brain = Brain(load(config) if config else default_config(), seed=seed)
         self.objects: dict[tuple[str, str, str], Any] = {}
         self.log: list[d.Decision] = []
         self.events: list[d.Emit] = []
@@ -190,6 +190,13 @@ class TestWorld:
         for (kind, namespace, name), obj in list(self.objects.items()):
             if kind == "Pod" and obj.metadata.deletion_timestamp:
                 self.remove("Pod", name, namespace)
+
+    def restart(self) -> None:
+        """The scheduler dies and a new one starts from what is stored."""
+        self.brain = Brain(self.brain.world.config)
+        for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
+            self._tell(events.Changed(kind, obj))
+        self._tell(events.Synced())
 
     # --- running -----------------------------------------------------------------------------------
 

@@ -9,13 +9,16 @@ One field is `[json name, protobuf number, type, presence, extras?]`:
 
     type      scalar or message; a leading `[` is a list, `{` a map with string keys, `*` a pointer
     presence  0 always written, 1 omitempty, 2 omitzero
-    extras    lt list type, lk list map keys, at atomic map or struct, ps patch strategy, mk merge key, df default,
+    extras    lt list type, lk list map keys, ps patch strategy, mk merge key, df default,
+              at whether a map or struct is owned as one value (1) or by member (0), where it is marked,
+              gt the Go type of a scalar or map where it has a name of its own, for the words of decoding errors,
               rq whether OpenAPI requires the field, where presence alone does not tell
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,20 +186,32 @@ class Tables:
             if keys := go.markers.get("listMapKey"):
                 extras["lk"] = keys
         marked = go.markers.get("mapType", []) + go.markers.get("structType", [])
-        if "atomic" in marked:
-            extras["at"] = 1
+        if marked:
+            extras["at"] = int("atomic" in marked)
         if strategy := go.tags.get("patchStrategy"):
             extras["ps"] = strategy
         if key := go.tags.get("patchMergeKey"):
             extras["mk"] = key
         if (default := gotypes.literal_default(go.markers)) is not None:
             extras["df"] = default
+        if name := self.go_name(short, go, code):
+            extras["gt"] = name
         presence = 2 if "omitzero" in go.options else 1 if "omitempty" in go.options else 0
         required = "required" in go.markers or ("optional" not in go.markers and not presence)
         if required != (presence == 0):
             extras["rq"] = int(required)
         row = [go.json_name, go.number, code, presence]
         return [*row, extras] if extras else row
+
+    def go_name(self, short: str, go: gotypes.GoField, code: str) -> str:
+        """The type as Go's decoder prints it, where that is a named scalar or a named map; empty otherwise."""
+        named_map = "{" in code and "map[" not in go.type
+        if code.lstrip("*[{") not in SCALARS and not named_map:
+            return ""
+        package, _, local = re.split(r"[\]*]", go.type)[-1].rpartition(".")
+        if not local[:1].isupper():
+            return ""
+        return f"{package.removeprefix('meta') or short.rpartition('.')[2]}.{local}"
 
 
 def module_roots() -> dict[str, Path]:
@@ -211,7 +226,8 @@ def module_roots() -> dict[str, Path]:
     return roots
 
 
-def main() -> None:
+def tables() -> str:
+    """The text of the table file."""
     document = {
         "sources": sorted({package.module for package in PACKAGES}),
         "packages": {
@@ -221,9 +237,12 @@ def main() -> None:
         },
         "messages": Tables(module_roots()).reachable(),
     }
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(json.dumps(document, separators=(",", ":"), sort_keys=True) + "\n")
-    print(f"{TARGET}: {len(document['messages'])} messages, {TARGET.stat().st_size} bytes")
+    return json.dumps(document, separators=(",", ":"), sort_keys=True) + "\n"
+
+
+def main() -> None:
+    TARGET.write_text(tables())
+    print(f"{TARGET}: {TARGET.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Whether a JSON object has the shape of its kind: every field of a wrong type, and every unknown field.
 
 The shapes come from the msgspec structs themselves. msgspec stops at the first mistake, a person wants
-all of them, so this walks the object beside its type. The walk keeps its own stack: an object nested a
-thousand levels deep is judged like any other.
+all of them, so this walks the object beside its type. The walk keeps its own stack and looks only so deep,
+so that an object nested without end costs no more than others.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ Obj = dict[str, Any]
 
 MOST_PROBLEMS = 100
 """After so many problems the rest is not listed: the author has the idea."""
+
+DEEPEST = 200
+"""How deep an object is looked into; no good object comes near."""
 
 _SHAPES: dict[str, type[msgspec.Struct]] = {
     "Workload": groups.Workload,
@@ -88,17 +91,17 @@ def _walk(obj: Any, kind: str) -> list[Problem]:
     if shape is None:
         return []
     found: list[Problem] = []
-    pending: list[tuple[str, Any, inspect.Type]] = [("", obj, shape)]
+    pending: list[tuple[str, Any, inspect.Type, int]] = [("", obj, shape, 0)]
     while pending and len(found) < MOST_PROBLEMS:
-        path, value, wanted = pending.pop()
+        path, value, wanted, depth = pending.pop()
         if value is None:
             continue
         wanted = _without_none(wanted)
-        complaint = _mismatch(value, wanted)
+        complaint = _mismatch(value, wanted) if depth < DEEPEST else (f"nested less than {DEEPEST} levels deep", "int")
         if complaint is not None:
             found.append(Problem(path, value, *complaint))
             continue
-        parts = list(_parts(path, value, wanted, found))
+        parts = [(*part, depth + 1) for part in _parts(path, value, wanted, found)]
         pending.extend(reversed(parts))
     return found
 

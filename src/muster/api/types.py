@@ -302,7 +302,7 @@ class PodDisruptionBudgetStatus(Leaf, frozen=True):
     current_healthy: int = 0
     desired_healthy: int = 0
     expected_pods: int = 0
-    disrupted_pods: dict[str, str] | None = None
+    disrupted_pods: dict[str, str | None] | None = None
 
 
 class PodDisruptionBudget(Leaf, frozen=True):
@@ -437,3 +437,60 @@ class CSINodeSpec(Leaf, frozen=True):
 class CSINode(Leaf, frozen=True):
     metadata: ObjectMeta
     spec: CSINodeSpec = CSINodeSpec()
+
+
+# --- what controllers and leader election read -----------------------------------------------------
+
+
+class LeaseSpec(Leaf, frozen=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Leaf, frozen=True):
+    metadata: ObjectMeta
+    spec: LeaseSpec = LeaseSpec()
+
+
+class Event(Leaf, frozen=True):
+    """An event as core/v1 shows it."""
+
+    metadata: ObjectMeta
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    count: int = 0
+    reporting_component: str = ""
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+
+class PodTemplate(Leaf, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
+class JobSpec(Leaf, frozen=True):
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str | None = None
+    suspend: bool | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class JobStatus(Leaf, frozen=True):
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    start_time: str | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Job(Leaf, frozen=True):
+    metadata: ClaimMeta
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()

@@ -27,13 +27,14 @@ _Parser: Any = getattr(yaml, "CLoader", yaml.SafeLoader)
 
 
 class ManifestError(Exception):
-    """A text that cannot be read, and the place where reading stopped."""
+    """A text that cannot be read, and the place where reading stopped. `syntax` says that it is no YAML at all."""
 
-    def __init__(self, source: str, line: int, message: str) -> None:
+    def __init__(self, source: str, line: int, message: str, *, syntax: bool = False) -> None:
         super().__init__(f"{source}:{line}: {message}")
         self.source = source
         self.line = line
         self.message = message
+        self.syntax = syntax
 
 
 @dataclass(slots=True)
@@ -72,8 +73,8 @@ def read(source: str, data: bytes) -> Iterator[Document]:
     text = _decode(source, data)
     try:
         yield from _Reader(source, text).documents()
-    except ManifestError:
-        if text.lstrip()[:1] not in ("{", "["):
+    except ManifestError as error:
+        if not error.syntax or text.lstrip()[:1] not in ("{", "["):
             raise
         whole = _read_json(text)
         if whole is None:
@@ -146,7 +147,8 @@ class _Reader:
         line = mark.line + 1 if mark is not None else self._line
         words = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         context = getattr(error, "context", None)
-        return self._error(line, f"not valid YAML: {context + ', ' if context else ''}{words}")
+        message = f"not valid YAML: {context + ', ' if context else ''}{words}"
+        return ManifestError(self._source, line, message, syntax=True)
 
 
 class _Builder:
@@ -259,9 +261,9 @@ def _key(value: Any) -> str:
 
 def _scalar_value(event: Any) -> Any:
     tag: str = event.tag or ""
-    if event.implicit[0] and not tag.startswith(_TAG):
+    if event.implicit[0] and not tag:
         return resolve(event.value)
-    if tag in ("", "!", f"{_TAG}str") or event.implicit[1]:
+    if tag in ("", "!", f"{_TAG}str"):
         return event.value
     if tag in (f"{_TAG}{name}" for name in ("int", "float", "bool", "null")):
         return resolve(event.value)

@@ -110,7 +110,7 @@ def _explained(error: Exception, arguments: list[str]) -> int:
         click.echo(f"Error: the server refused: {error.message}", err=True)
         return exits.UNAVAILABLE
     if isinstance(error, ConnectionError | TimeoutError):
-        click.echo(f"Error: the server cannot be reached: {error or type(error).__name__}", err=True)
+        click.echo(f"Error: the server cannot be reached: {str(error) or type(error).__name__}", err=True)
         return exits.UNAVAILABLE
     where = _details(error, arguments)
     click.echo(f"Error: something unexpected happened: {type(error).__name__}: {_first_line(error)}", err=True)

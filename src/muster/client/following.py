@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from muster.api.errors import ApiError
 from muster.api.resources import Resource
 from muster.client.protocol import Client, WatchEvent
@@ -57,6 +59,10 @@ async def follow(
             if error.code == _GONE:
                 version = ""
             logger.debug("watch of %s ended: %s", resource.plural, error)
+        except msgspec.DecodeError as error:
+            # An object that does not fit the projection must not end the upkeep of all others.
+            logger.error("an object of %s cannot be read: %s", resource.plural, error)
+            version = ""
         except (ConnectionError, TimeoutError, OSError) as error:
             logger.debug("watch of %s broke: %s", resource.plural, error)
         await pause(wait)

@@ -17,6 +17,7 @@ from muster.api.resources import Resource
 from muster.client.clock import Clock
 from muster.client.protocol import Client
 from muster.controllers.informers import Informer, Informers
+from muster.controllers.recorder import Recorder
 from muster.controllers.workqueue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Controller:
         self.clock = context.clock
         self.context = context
         self.queue = WorkQueue(context.clock)
+        self.events = Recorder(context.client, context.clock, self.name)
 
     def setup(self) -> None:
         """Subscribe to what matters."""

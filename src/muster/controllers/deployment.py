@@ -92,6 +92,8 @@ class DeploymentController(Controller):
         }
         try:
             await self.client.create(REPLICA_SETS, body, deployment.metadata.namespace)
+            text = f"Scaled up replica set {body['metadata']['name']} from 0 to {body['spec']['replicas']}"
+            await self.events.normal(DEPLOYMENTS, deployment.metadata, "ScalingReplicaSet", text)
         except ApiError as error:
             if error.code != 409 or any(each.metadata.name == body["metadata"]["name"] for each in sets):
                 raise
@@ -113,10 +115,13 @@ class DeploymentController(Controller):
         patch = {"metadata": {"annotations": {REVISION: revision}}}
         await self.client.patch(resource, obj.metadata.name, patch, obj.metadata.namespace)
 
-    async def _scale(self, replica_set: Whole, replicas: int) -> None:
+    async def _scale(self, deployment: Whole, replica_set: Whole, replicas: int) -> None:
         if _replicas(replica_set) != replicas:
             patch = {"spec": {"replicas": replicas}}
             await self.client.patch(REPLICA_SETS, replica_set.metadata.name, patch, replica_set.metadata.namespace)
+            way = "up" if replicas > _replicas(replica_set) else "down"
+            text = f"Scaled {way} replica set {replica_set.metadata.name} from {_replicas(replica_set)} to {replicas}"
+            await self.events.normal(DEPLOYMENTS, deployment.metadata, "ScalingReplicaSet", text)
 
     # Rolling
 
@@ -127,11 +132,11 @@ class DeploymentController(Controller):
         standing = sum(_replicas(each) for each in (*old, current))
         wanted = _replicas(deployment)
         if _replicas(current) > wanted:
-            await self._scale(current, wanted)
+            await self._scale(deployment, current, wanted)
         elif _replicas(current) < wanted:
             room = _room_for_new(deployment, _replicas(current), standing, _surge(deployment))
             if room != _replicas(current):
-                await self._scale(current, room)
+                await self._scale(deployment, current, room)
                 return
         await self._shrink_old(deployment, current, old)
 
@@ -141,21 +146,21 @@ class DeploymentController(Controller):
         available = sum(_available(each) for each in (*old, current))
         # New pods that are not available yet must not be paid for with old ones that are.
         spare = sum(map(_replicas, (*old, current))) - least - (_replicas(current) - _available(current))
-        healthy_spare = available - least
+        healthy_spare = 10**6
         for each in old:
             idle = min(_replicas(each) - min(_available(each), _replicas(each)), max(0, spare))
             working = min(_replicas(each) - idle, max(0, min(healthy_spare, spare - idle)))
             if idle + working > 0:
                 spare -= idle + working
                 healthy_spare -= working
-                await self._scale(each, _replicas(each) - idle - working)
+                await self._scale(deployment, each, _replicas(each) - idle - working)
 
     async def _recreate(self, deployment: Whole, current: Whole, old: list[Whole]) -> None:
         for each in old:
-            await self._scale(each, 0)
+            await self._scale(deployment, each, 0)
         gone = not any(not pod.finished for each in old for pod in self._pods_of_set.get(each.metadata.uid))
         if gone and not any(_replicas(each) for each in old):
-            await self._scale(current, _replicas(deployment))
+            await self._scale(deployment, current, _replicas(deployment))
         elif not gone:
             self.queue.add_after((deployment.metadata.namespace, deployment.metadata.name), 1.0)
 
@@ -163,7 +168,7 @@ class DeploymentController(Controller):
         """A paused deployment still follows its replica count, on the set that it has."""
         target = current if current is not None else (old[-1] if old else None)
         if target is not None and not any(_replicas(each) for each in old if each is not target):
-            await self._scale(target, _replicas(deployment))
+            await self._scale(deployment, target, _replicas(deployment))
 
     async def _prune(self, deployment: Whole, old: list[Whole]) -> None:
         limit = int(deployment.spec.get("revisionHistoryLimit", 10))

@@ -31,7 +31,7 @@ class JobController(Controller):
     def setup(self) -> None:
         self._jobs = self.watch_keys(JOBS)
         pods = self.watch(PODS)
-        self._control = PodControl(self.client, self.clock, pods)
+        self._control = PodControl(self.client, self.clock, pods, JOBS, self.events)
         self._ledgers: dict[str, Ledger] = {}
         pods.on_change(self._pod_changed)
         self._jobs.on_change(self._job_changed)
@@ -123,14 +123,14 @@ class _Attempt:
     async def run(self) -> float | None:
         suspended = bool(self.spec.get("suspend"))
         group = await self._group()
-        self._mark_suspended(suspended)
+        await self._mark_suspended(suspended)
         if not suspended and self.start is None:
             self.start = timestamp(self.now)
         verdict = self._verdict()
         if verdict is not None:
             await self.control.delete(self.active)
             self.active = []
-            self._finish(*verdict)
+            await self._finish(*verdict)
         elif suspended:
             await self.control.delete(self.active)
             self.active = []
@@ -144,9 +144,8 @@ class _Attempt:
             return None
         status = self.job.status
         fresh = not self.pods and not any(status.get(key) for key in ("startTime", "succeeded", "failed"))
-        return await ensure_group(
-            self.controller.client, self.job, fresh and condition(self.conditions, "Suspended") is None
-        )
+        new = fresh and condition(self.conditions, "Suspended") is None
+        return await ensure_group(self.controller.client, self.controller.events, self.job, new)
 
     # What has become of it
 
@@ -185,19 +184,27 @@ class _Attempt:
         }
         self.conditions = with_condition(self.conditions, told)
 
-    def _finish(self, kind: str, reason: str, message: str) -> None:
-        self._condition("SuccessCriteriaMet" if kind == "Complete" else "FailureTarget", "True", reason, message)
+    async def _finish(self, kind: str, reason: str, message: str) -> None:
+        events = self.controller.events
+        if kind == "Complete":
+            self._condition("SuccessCriteriaMet", "True", reason, message)
+            await events.normal(JOBS, self.job.metadata, "Completed", "Job completed")
+        else:
+            self._condition("FailureTarget", "True", reason, message)
+            await events.warning(JOBS, self.job.metadata, reason, message)
         self._condition(kind, "True", reason, message)
 
-    def _mark_suspended(self, suspended: bool) -> None:
+    async def _mark_suspended(self, suspended: bool) -> None:
         standing = condition(self.conditions, "Suspended")
         was = standing is not None and standing.get("status") == "True"
         if suspended and not was:
             self._condition("Suspended", "True", "JobSuspended", "Job suspended")
             self.start = None
+            await self.controller.events.normal(JOBS, self.job.metadata, "Suspended", "Job suspended")
         elif was and not suspended:
             self._condition("Suspended", "False", "JobResumed", "Job resumed")
             self.start = timestamp(self.now)
+            await self.controller.events.normal(JOBS, self.job.metadata, "Resumed", "Job resumed")
 
     # What to do
 
@@ -219,7 +226,7 @@ class _Attempt:
             self._look_again(wait)
             return
         made = self._new_pods(missing, group)
-        await self.control.create(self.job.metadata.uid, self.job.metadata.namespace, made)
+        await self.control.create(self.job.metadata, made)
         self.active = [
             pod for pod in self.controller.pods_of(self.job) if not pod.finished and not self.control.going(pod)
         ]

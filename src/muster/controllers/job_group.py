@@ -12,6 +12,7 @@ from muster.api.resources import JOBS, POD_GROUPS, WORKLOADS
 from muster.client.protocol import Client
 from muster.controllers.objects import Whole, controller_of
 from muster.controllers.pod_control import controller_reference
+from muster.controllers.recorder import Recorder
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST = 253
@@ -29,7 +30,7 @@ def wants_group(job: Whole) -> bool:
     )
 
 
-async def ensure_group(client: Client, job: Whole, never_started: bool) -> JSON | None:
+async def ensure_group(client: Client, events: Recorder, job: Whole, never_started: bool) -> JSON | None:
     """The Job's PodGroup, made if the Job is new; None if it has none and must do without."""
     workload_name, template_name = names_of(job)
     group_name = group_name_of(workload_name, template_name)
@@ -37,16 +38,22 @@ async def ensure_group(client: Client, job: Whole, never_started: bool) -> JSON 
     if found is None:
         if not never_started:
             return None
-        workload = await _get(client, WORKLOADS, workload_name, job)
-        if workload is None:
-            workload = await client.create(
-                WORKLOADS, _workload(job, workload_name, template_name), job.metadata.namespace
-            )
-        found = await client.create(
-            POD_GROUPS, _group(job, group_name, workload, template_name), job.metadata.namespace
-        )
+        found = await _make(client, events, job, workload_name, template_name)
     await _follow_minimum(client, job, found, workload_name)
     return found
+
+
+async def _make(client: Client, events: Recorder, job: Whole, workload_name: str, template_name: str) -> JSON:
+    namespace, name = job.metadata.namespace, job.metadata.name
+    workload = await _get(client, WORKLOADS, workload_name, job)
+    if workload is None:
+        workload = await client.create(WORKLOADS, _workload(job, workload_name, template_name), namespace)
+        text = f"Created Workload {workload_name} for Job {name}"
+        await events.normal(JOBS, job.metadata, "WorkloadCreated", text)
+    group_name = group_name_of(workload_name, template_name)
+    group = await client.create(POD_GROUPS, _group(job, group_name, workload, template_name), namespace)
+    await events.normal(JOBS, job.metadata, "PodGroupCreated", f"Created PodGroup {group_name} for Job {name}")
+    return group
 
 
 async def _get(client: Client, resource: Any, name: str, job: Whole) -> JSON | None:

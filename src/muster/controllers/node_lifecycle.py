@@ -91,6 +91,8 @@ class NodeLifecycle(Controller):
         conditions: list[JSON] = node.status.get("conditions") or []
         status = {**node.status, "conditions": with_condition(conditions, told)}
         await write_status(self.client, NODES, node, status)
+        text = f"Node {node.metadata.name} status is now: NodeNotReady"
+        await self.events.normal(NODES, node.metadata, "NodeNotReady", text)
 
     async def _taint(self, node: Whole) -> bool:
         """Give a node the taints its readiness asks for; whether anything had to change."""
@@ -165,6 +167,8 @@ class NodeLifecycle(Controller):
                 PODS, name, {"status": {"conditions": [told]}}, namespace, type="strategic", subresource="status"
             )
             await self.client.delete(PODS, name, namespace, uid=pod.metadata.uid)
+            text = f"Marking for deletion Pod {namespace}/{name}"
+            await self.events.normal(PODS, pod.metadata, "TaintManagerEviction", text)
         except ApiError as error:
             if error.code not in (404, 409):
                 raise

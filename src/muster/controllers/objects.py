@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from muster.api.groups import GroupMeta
-from muster.api.types import Condition, Leaf, ObjectMeta, OwnerReference, SchedulingGroup, Toleration
+from muster.api.types import Leaf, ObjectMeta, OwnerReference, SchedulingGroup, Toleration
 
 JSON = dict[str, Any]
 
@@ -26,8 +26,24 @@ class Whole(Leaf, frozen=True):
     """An object whose spec and status a controller reads in full."""
 
     metadata: GroupMeta
-    spec: JSON = msgspec.field(default_factory=dict[str, Any])
-    status: JSON = msgspec.field(default_factory=dict[str, Any])
+    stored_spec: JSON | None = msgspec.field(default=None, name="spec")
+    stored_status: JSON | None = msgspec.field(default=None, name="status")
+
+    @property
+    def spec(self) -> JSON:
+        return self.stored_spec or {}
+
+    @property
+    def status(self) -> JSON:
+        return self.stored_status or {}
+
+
+class UpkeepCondition(Leaf, frozen=True):
+    """A condition as anyone may have written it: nothing in it is certain to be there."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
 
 
 class UpkeepPodSpec(Leaf, frozen=True):
@@ -39,7 +55,7 @@ class UpkeepPodSpec(Leaf, frozen=True):
 class UpkeepPodStatus(Leaf, frozen=True):
     phase: str = ""
     reason: str = ""
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[UpkeepCondition, ...] | None = None
 
 
 class UpkeepPod(Leaf, frozen=True):

@@ -17,17 +17,22 @@ from muster.client.clock import Clock
 from muster.client.protocol import Client
 from muster.controllers.informers import Informer
 from muster.controllers.objects import UpkeepPod, controller_of
+from muster.controllers.recorder import Recorder
 
 _AT_ONCE = 32
+_TOLD_OF = 10  # pods made at once that get an event each; nobody reads a thousand
 _FORGET_AFTER = 300.0
 
 
 class PodControl:
     """The pods of all objects of one kind of controller."""
 
-    def __init__(self, client: Client, clock: Clock, pods: Informer) -> None:
+    def __init__(self, client: Client, clock: Clock, pods: Informer, owner: Resource, events: Recorder) -> None:
         self._client = client
         self._clock = clock
+        self._pods = pods
+        self._owner = owner
+        self._events = events
         self._owned = pods.index("by-controller", _controller_uid)
         self._made: dict[str, dict[str, tuple[float, UpkeepPod]]] = {}  # owner uid -> pod uid -> when, what
         self._removed: dict[str, float] = {}
@@ -57,27 +62,31 @@ class PodControl:
         """Whether a pod is on its way out, as far as anyone can know."""
         return pod.going or pod.metadata.uid in self._removed
 
-    async def create(self, owner_uid: str, namespace: str, pods: Iterable[dict[str, Any]]) -> None:
+    async def create(self, owner: ObjectMeta, pods: Iterable[dict[str, Any]]) -> None:
         """Create pods, some at a time; the first failure stops the rest and is raised."""
         waiting = list(pods)
+        told = 0
         batch = 1
         while waiting:
             # Slow start: if the first is refused, hundreds of others need not be asked.
             now, waiting = waiting[:batch], waiting[batch:]
-            results = await asyncio.gather(
-                *(self._create(owner_uid, namespace, pod) for pod in now), return_exceptions=True
-            )
+            results = await asyncio.gather(*(self._create(owner, pod) for pod in now), return_exceptions=True)
             failures = [each for each in results if isinstance(each, BaseException)]
             if failures:
+                await self._events.warning(self._owner, owner, "FailedCreate", f"Error creating: {failures[0]}")
                 raise failures[0]
+            for name in results[: max(0, _TOLD_OF - told)]:
+                await self._events.normal(self._owner, owner, "SuccessfulCreate", f"Created pod: {name}")
+                told += 1
             batch = min(batch * 2, _AT_ONCE)
 
-    async def _create(self, owner_uid: str, namespace: str, pod: dict[str, Any]) -> None:
-        created = await self._client.create(PODS, pod, namespace)
-        seen = self._owned.get(owner_uid)
-        if any(each.metadata.uid == created["metadata"]["uid"] for each in seen):
-            return
-        self._made.setdefault(owner_uid, {})[created["metadata"]["uid"]] = (self._clock.now(), _projected(created))
+    async def _create(self, owner: ObjectMeta, pod: dict[str, Any]) -> str:
+        created = await self._client.create(PODS, pod, owner.namespace)
+        uid, name = created["metadata"]["uid"], created["metadata"]["name"]
+        seen: UpkeepPod | None = self._pods.get(owner.namespace, name)
+        if seen is None or seen.metadata.uid != uid:
+            self._made.setdefault(owner.uid, {})[uid] = (self._clock.now(), _projected(created))
+        return name
 
     async def delete(self, pods: Iterable[UpkeepPod]) -> None:
         """Ask pods to go."""

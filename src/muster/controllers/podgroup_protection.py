@@ -56,7 +56,7 @@ class PodGroupProtection(Controller):
         if group.metadata.deletion_timestamp is None:
             if not held:
                 await add_finalizer(self.client, resource, group.metadata, finalizer)
-        elif held and not self._in_use(composite, (namespace, name)):
+        elif held and not self._in_use(composite, (namespace, name)) and not await self._used_live(composite, group):
             await remove_finalizer(self.client, resource, group.metadata, finalizer)
         return None
 
@@ -64,6 +64,14 @@ class PodGroupProtection(Controller):
         if composite:
             return key in self._child_groups or key in self._child_composites
         return key in self._members
+
+    async def _used_live(self, composite: bool, group: Whole) -> bool:
+        """Ask the server itself before a group goes: a member may be newer than what the watch has shown."""
+        if composite:
+            return False
+        selector = f"spec.schedulingGroup.podGroupName={group.metadata.name}"
+        page = await self.client.list(PODS, group.metadata.namespace, field_selector=selector, into=UpkeepPod)
+        return any(not pod.finished for pod in page.items)
 
 
 def _active_member_of(pod: UpkeepPod) -> tuple[str, str] | None:

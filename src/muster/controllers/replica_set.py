@@ -17,7 +17,7 @@ class ReplicaSetController(Controller):
     def setup(self) -> None:
         self._sets = self.watch_keys(REPLICA_SETS)
         pods = self.watch(PODS)
-        self._control = PodControl(self.client, self.clock, pods)
+        self._control = PodControl(self.client, self.clock, pods, REPLICA_SETS, self.events)
         pods.on_change(self._pod_changed)
 
     def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
@@ -38,7 +38,7 @@ class ReplicaSetController(Controller):
                 pod_from(template, REPLICA_SETS, found.metadata, f"{found.metadata.name}-")
                 for _ in range(wanted - len(active))
             ]
-            await self._control.create(found.metadata.uid, found.metadata.namespace, pods)
+            await self._control.create(found.metadata, pods)
         elif len(active) > wanted:
             await self._control.delete(sorted(active, key=_worth)[: len(active) - wanted])
         status, again = self._status(found, self._active(found))

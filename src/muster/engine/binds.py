@@ -18,6 +18,7 @@ from muster.engine.fence import FencedClient
 from muster.engine.lanes import BIND, Write
 from muster.engine.logs import V, keys
 from muster.engine.pace import Backoff, Pace, is_transient
+from muster.engine.refusals import words
 from muster.scheduler.decisions import Bind
 from muster.scheduler.events import BindFailed, BindSucceeded, Event
 
@@ -62,7 +63,7 @@ class BindWrite(Write):
                 return ""
             except ApiError as error:
                 if error.code != 409 and not is_transient(error):
-                    return error.message
+                    return words(error, "create", "pods/binding")
                 reason: Exception = error
             except (ConnectionError, TimeoutError) as error:
                 reason = error
@@ -70,7 +71,7 @@ class BindWrite(Write):
             if fate is not None:
                 return fate
             if backoff.tries >= TRIES:
-                return str(reason) or type(reason).__name__
+                return words(reason, "create", "pods/binding")
             await backoff.wait(reason)
 
     async def _fate(self, backoff: Backoff) -> str | None:
@@ -81,7 +82,7 @@ class BindWrite(Write):
                 return self._judge(await self._client.get(PODS, pod.name, pod.namespace))
             except ApiError as error:
                 if not is_transient(error):
-                    return error.message
+                    return words(error, "get", "pods")
                 await backoff.wait(error)
             except (ConnectionError, TimeoutError) as error:
                 log.log(V(2), "Looking up a bind", extra=keys(pod=f"{pod.namespace}/{pod.name}", err=str(error)))

@@ -72,6 +72,7 @@ class Engine:
         pace: Pace | None = None,
         metrics: Metrics | None = None,
         config_source: dict[str, object] | None = None,
+        lease_client: Client | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.config = config
@@ -84,6 +85,7 @@ class Engine:
         self.stopping = False
         self._source = config_source or {}
         self._client = client
+        self._lease_client = lease_client or client
         self._given_pace = pace
         self._inbox: deque[Event] = deque()
         self._bell = asyncio.Event()
@@ -177,7 +179,7 @@ class Engine:
 
     def _assemble(self, served: Served) -> None:
         settings = self.settings
-        self.elector = Elector(self._client, settings.election, self.pace) if settings.election else None
+        self.elector = Elector(self._lease_client, settings.election, self.pace) if settings.election else None
         fenced = FencedClient(self._client, self.elector.may_write if self.elector else lambda: True)
         self._lanes = Lanes(settings.limits, self._crashed, self.metrics.wrote)
         self._facts = Facts(self._look)
@@ -196,6 +198,7 @@ class Engine:
         members = membership(served.groups, self._label_changed)
         self.informers["Pod"].adjust = members
         self.informers["Pod"].forget = lambda uid: (members.forget(uid), self._facts.forget(uid))[0]
+        self.metrics.profile_of, self.metrics.is_root = self._reporter, self._is_root
         self.metrics.registry.register(BrainView(self.brain, self._lanes.pending))
         if settings.decision_log is not None:
             self._log = DecisionLog.open(settings.decision_log, self._source, settings)
@@ -208,6 +211,10 @@ class Engine:
         pod = self.informers["Pod"].known.get((about.namespace, about.name)) if about.kind == PODS.kind else None
         named = pod.spec.scheduler_name if pod is not None else ""
         return named if named in self.config.profiles else next(iter(self.config.profiles))
+
+    def _is_root(self, group: Ref) -> bool:
+        known = self._look(group.kind, group.namespace, group.name)
+        return getattr(getattr(known, "spec", None), "parent_composite_pod_group_name", None) is None
 
     def _label_changed(self, pod: Pod, note: str) -> None:
         meta = pod.metadata
@@ -237,6 +244,7 @@ class Engine:
             gc.set_threshold(50_000, 20, 100)
         if self.elector is not None:
             await self._taking_in(self.elector.leading)
+            self.metrics.leading.labels(self.elector.election.name).set(1)
         self._take_in()
         self._handle(Synced(), self.pace.now())
         log.info("Scheduling", extra=keys(nodes=len(self.informers["Node"].known)))
@@ -289,7 +297,7 @@ class Engine:
                 self._log.turn(decisions, now)
             if not decisions:
                 return
-            self.metrics.decided(decisions, now, time.perf_counter() - began)
+            self.metrics.decided(decisions, time.perf_counter() - began)
             log.log(V(4), "Decided", extra=keys(decisions=len(decisions)))
             self._dispatcher.carry_out(decisions)
             await asyncio.sleep(0)
@@ -305,7 +313,9 @@ class Engine:
                 await asyncio.sleep(0)
             else:
                 try:
-                    await asyncio.wait_for(self._bell.wait(), delay)
+                    # Not wait_for: in Python 3.11 it can lose a cancellation that comes together with the bell.
+                    async with asyncio.timeout(delay):
+                        await self._bell.wait()
                 except TimeoutError:
                     claims.review(self.pace.now())
         else:
@@ -316,13 +326,15 @@ class Engine:
     async def _wind_down(self) -> None:
         try:
             self._lanes.close()
-            await asyncio.wait_for(self._lanes.drain((BIND,)), self.settings.patience)
+            async with asyncio.timeout(self.settings.patience):
+                await self._lanes.drain((BIND,))
         except TimeoutError:
             log.warning("Binds were still under way", extra=keys(count=self._lanes.running(BIND)))
         await self._lanes.cancel()
         if self._log is not None:
             self._log.close()
         if self.elector is not None:
+            self.metrics.leading.labels(self.elector.election.name).set(0)
             await self.elector.release()
 
     # --- rivals ------------------------------------------------------------------------------------

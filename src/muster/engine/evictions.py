@@ -18,6 +18,7 @@ from muster.engine.fence import FencedClient
 from muster.engine.lanes import Write
 from muster.engine.logs import V, keys
 from muster.engine.pace import Backoff, Pace, is_transient
+from muster.engine.refusals import words
 from muster.engine.statuses import GONE
 from muster.scheduler.decisions import Evict
 from muster.scheduler.events import Event, EvictFailed
@@ -83,12 +84,12 @@ class EvictWrite(Write):
                         return known or ""
                     version = (known.get("metadata") or {}).get("resourceVersion")
                 elif not is_transient(error):
-                    return error.message
+                    return words(error, "delete", "pods")
                 reason: Exception = error
             except (ConnectionError, TimeoutError) as error:
                 reason = error
             if backoff.tries >= TRIES:
-                return str(reason) or type(reason).__name__
+                return words(reason, "delete", "pods")
             await backoff.wait(reason)
 
     async def _read_again(self, marked: bool) -> dict[str, Any] | str | None:
@@ -97,7 +98,7 @@ class EvictWrite(Write):
         try:
             found = await self._client.get(PODS, pod.name, pod.namespace)
         except ApiError as error:
-            return None if error.code == 404 else ({} if is_transient(error) else error.message)
+            return None if error.code == 404 else ({} if is_transient(error) else words(error, "get", "pods"))
         except (ConnectionError, TimeoutError):
             return {}
         if pod.uid and (found.get("metadata") or {}).get("uid") != pod.uid:

@@ -42,10 +42,9 @@ class Facts:
 
     def status_of(self, kind: str, namespace: str, name: str, uid: str, condition: str) -> str | None:
         """The status of one condition, or None if the object does not have it."""
-        written = self._written.get(uid)
+        written, known = self._views(kind, namespace, name, uid)
         if written is not None:
             return written.conditions.get(condition)
-        known = self._known(kind, namespace, name, uid)
         for each in (known.status.conditions or ()) if known is not None else ():
             if each.type == condition:
                 return each.status
@@ -53,17 +52,31 @@ class Facts:
 
     def version_of(self, kind: str, namespace: str, name: str, uid: str) -> str | None:
         """The newest version of the object that we know of."""
-        written = self._written.get(uid)
-        known = self._known(kind, namespace, name, uid)
-        seen = known.metadata.resource_version if known is not None else ""
-        if written is not None and (not seen.isdigit() or int(written.version or 0) > int(seen)):
+        written, known = self._views(kind, namespace, name, uid)
+        if written is not None:
             return written.version or None
-        return seen or None
+        return (known.metadata.resource_version or None) if known is not None else None
 
     def generation_of(self, kind: str, namespace: str, name: str, uid: str) -> int:
         known = self._known(kind, namespace, name, uid)
         return known.metadata.generation if known is not None else 0
 
+    def _views(self, kind: str, namespace: str, name: str, uid: str) -> tuple[Written | None, Any]:
+        """Our own last write if it is newer than what the watch shows, and what the watch shows."""
+        written = self._written.get(uid)
+        known = self._known(kind, namespace, name, uid)
+        if (
+            written is not None
+            and known is not None
+            and _order(known.metadata.resource_version) >= _order(written.version)
+        ):
+            written = None
+        return written, known
+
     def _known(self, kind: str, namespace: str, name: str, uid: str) -> Any:
         known = self.look(kind, namespace, name)
         return known if known is not None and known.metadata.uid == uid else None
+
+
+def _order(version: str) -> int:
+    return int(version) if version.isdigit() else 0

@@ -22,6 +22,7 @@ from muster.api.versions import convert
 from muster.client.protocol import Client, WatchEvent
 from muster.engine.logs import V, keys
 from muster.engine.pace import Backoff, Pace, is_transient
+from muster.engine.refusals import words
 from muster.engine.served import OLD
 from muster.scheduler.events import KINDS, Changed, Event, Removed
 
@@ -74,10 +75,7 @@ class Informer:
         await self._failures.wait(error)
 
     def _words(self, error: Exception) -> str:
-        if isinstance(error, ApiError) and error.code in (401, 403):
-            where = f" in API group {self.resource.group}" if self.resource.group else ""
-            return f"missing permission: list and watch on {self.resource.plural}{where} ({error.message})"
-        return str(error) or type(error).__name__
+        return words(error, "list and watch", self.resource.plural, self.resource.group)
 
     # --- the list ----------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from muster.api.resources import LEASES
 from muster.client.protocol import Client, Obj
 from muster.engine.logs import V, keys
 from muster.engine.pace import Pace
+from muster.engine.refusals import words
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,8 @@ class Elector:
         spec = {**(self._observed.get("spec") or {}), "holderIdentity": "", "leaseDurationSeconds": 1}
         spec["renewTime"] = self._pace.microtime()
         try:
-            await asyncio.wait_for(self._client.update(LEASES, {**self._observed, "spec": spec}), 5.0)
+            async with asyncio.timeout(5.0):
+                await self._client.update(LEASES, {**self._observed, "spec": spec})
             log.info("Released the lease", extra=keys(lease=self._name()))
         except (ApiError, ConnectionError, TimeoutError) as error:
             log.warning("The lease was not released", extra=keys(lease=self._name(), err=str(error)))
@@ -106,11 +108,10 @@ class Elector:
         began = self._pace.now()
         left = self.deadline - began if self.leading.is_set() else election.renew_deadline
         try:
-            ours = await asyncio.wait_for(self._take_or_renew(began), max(left, 0.01))
+            async with asyncio.timeout(max(left, 0.01)):
+                ours = await self._take_or_renew(began)
         except ApiError as error:
-            text = error.message
-            if error.code == 403:
-                text = f"missing permission: get, create and update on leases in {election.namespace} ({text})"
+            text = words(error, f"get, create and update in namespace {election.namespace}", "leases", LEASES.group)
             log.warning("Cannot renew the lease", extra=keys(lease=self._name(), err=text))
             return False
         except (ConnectionError, TimeoutError) as error:

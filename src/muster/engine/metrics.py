@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -15,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED
-from muster.scheduler.decisions import Bind, Decision, Evict, SetCondition
+from muster.scheduler.decisions import Bind, Decision, Evict, Ref, SetCondition
 from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, Removed
 
 LONG = [0.001 * 2**i for i in range(15)]
@@ -37,12 +38,23 @@ QUEUES = {
 _RESULTS = {"Scheduled": "scheduled", "Unschedulable": "unschedulable", "WaitingForVictims": "waiting_on_preemption"}
 
 
+@dataclass(slots=True)
+class Pending:
+    """A pod that waits: since when, for whom, and which attempt the next one is."""
+
+    since: float
+    profile: str
+    attempts: int = 1
+
+
 class Metrics:
     """The counters of one engine."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
-        self._pending: dict[str, tuple[float, str]] = {}  # uid -> first seen, profile
+        self.profile_of: Callable[[Ref], str] = lambda about: ""
+        self.is_root: Callable[[Ref], bool] = lambda about: True
+        self._pending: dict[str, Pending] = {}  # by uid
         self._pods()
         self._groups()
         self._writes()
@@ -112,24 +124,24 @@ class Metrics:
         elif isinstance(event, BindSucceeded):
             self._bound(event.uid, now)
         elif isinstance(event, BindFailed):
-            _, profile = self._pending.get(event.uid, (now, ""))
-            self.attempts.labels("error", profile).inc()
+            pod = self._pending.get(event.uid)
+            self.attempts.labels("error", pod.profile if pod else "").inc()
         elif isinstance(event, Removed) and event.kind == "Pod":
             self._pending.pop(event.uid, None)
 
     def _pod_seen(self, pod: Any, now: float) -> None:
         uid = pod.metadata.uid
         if not pod.spec.node_name and uid not in self._pending:
-            self._pending[uid] = (now, pod.spec.scheduler_name)
+            self._pending[uid] = Pending(now, pod.spec.scheduler_name)
             self.incoming.labels("active", "PodAdd").inc()
 
     def _bound(self, uid: str, now: float) -> None:
-        since, profile = self._pending.pop(uid, (now, ""))
-        self.attempts.labels("scheduled", profile).inc()
-        self.sli_seconds.labels("1").observe(now - since)
-        self.pod_attempts.observe(1)
+        pod = self._pending.pop(uid, None) or Pending(now, "")
+        self.attempts.labels("scheduled", pod.profile).inc()
+        self.sli_seconds.labels(str(pod.attempts) if pod.attempts < 15 else "15+").observe(now - pod.since)
+        self.pod_attempts.observe(pod.attempts)
 
-    def decided(self, decisions: list[Decision], now: float, seconds: float) -> None:
+    def decided(self, decisions: list[Decision], seconds: float) -> None:
         """A turn of the brain and how long it took."""
         self.algorithm_seconds.observe(seconds)
         counts = Tally(type(decision) for decision in decisions)
@@ -138,7 +150,7 @@ class Metrics:
             if isinstance(decision, SetCondition):
                 self._said(decision, seconds)
             elif isinstance(decision, Bind):
-                profile = self._pending.get(decision.pod.uid, (now, ""))[1]
+                profile = self.profile_of(decision.pod)
                 self.attempt_seconds.labels("scheduled", profile).observe(seconds / seats)
         if counts[Evict]:
             self._evicted([each for each in decisions if isinstance(each, Evict)])
@@ -147,13 +159,16 @@ class Metrics:
         if decision.about.kind == "Pod":
             if decision.type == "PodScheduled" and decision.status == "False":
                 result = "unschedulable" if decision.reason == "Unschedulable" else "error"
-                profile = self._pending.get(decision.about.uid, (0.0, ""))[1]
+                profile = self.profile_of(decision.about)
+                pod = self._pending.get(decision.about.uid)
+                if pod is not None:
+                    pod.attempts += 1
                 self.attempts.labels(result, profile).inc()
                 self.attempt_seconds.labels(result, profile).observe(seconds)
-        elif decision.type in GROUP_CONDITIONS:
-            result = _RESULTS.get(decision.reason, "error")
-            self.group_attempts.labels(result, "").inc()
-            self.group_seconds.labels(result, "").observe(seconds)
+        elif decision.type in GROUP_CONDITIONS and self.is_root(decision.about):
+            result, profile = _RESULTS.get(decision.reason, "error"), self.profile_of(decision.about)
+            self.group_attempts.labels(result, profile).inc()
+            self.group_seconds.labels(result, profile).observe(seconds)
             self.group_algorithm_seconds.observe(seconds)
 
     def _evicted(self, evictions: list[Evict]) -> None:

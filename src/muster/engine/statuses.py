@@ -19,6 +19,7 @@ from muster.engine.fence import FencedClient
 from muster.engine.lanes import Write
 from muster.engine.logs import keys
 from muster.engine.pace import Backoff, Pace, is_transient
+from muster.engine.refusals import words
 from muster.engine.served import CRD_GROUP, OLD
 from muster.scheduler.decisions import Nominate, Ref, SelectNode, SetCondition
 
@@ -31,6 +32,8 @@ GONE = "it is gone"
 
 class ObjectWrite(Write):
     """A patch of one object that is retried until it is in or can never be."""
+
+    subresource: str | None = "status"
 
     def __init__(self, about: Ref, resource: Resource, client: FencedClient, pace: Pace, facts: Facts) -> None:
         super().__init__((about.kind, about.namespace, about.name))
@@ -68,13 +71,11 @@ class ObjectWrite(Write):
             await backoff.wait(reason)
 
     def _give_up(self, error: Exception) -> str:
-        what = f"{self.about.namespace}/{self.about.name}"
-        if isinstance(error, ApiError) and error.code == 403:
-            verb = f"missing permission: patch on {self.resource.plural}/status"
-            log.error("Status not written", extra=keys(kind=self.about.kind, object=what, err=f"{verb} ({error})"))
-        else:
-            log.warning("Status not written", extra=keys(kind=self.about.kind, object=what, err=str(error)))
-        return str(error) or type(error).__name__
+        what = self.resource.plural if self.subresource is None else f"{self.resource.plural}/{self.subresource}"
+        text = words(error, "patch", what, self.resource.group)
+        about = f"{self.about.namespace}/{self.about.name}"
+        log.warning("Not written", extra=keys(kind=self.about.kind, object=about, err=text))
+        return text
 
     async def _replaced(self) -> bool:
         """Whether the object of this name is another one by now."""
@@ -86,12 +87,12 @@ class ObjectWrite(Write):
             return False
         return bool(self.about.uid) and (found.get("metadata") or {}).get("uid") != self.about.uid
 
-    async def patch(self, body: Obj, type_: PatchType, subresource: str | None = "status") -> None:
+    async def patch(self, body: Obj, type_: PatchType) -> None:
         if self.about.uid:
             body.setdefault("metadata", {})["uid"] = self.about.uid
         about = self.about
         answer = await self.client.patch(
-            self.resource, about.name, body, about.namespace, type=type_, subresource=subresource
+            self.resource, about.name, body, about.namespace, type=type_, subresource=self.subresource
         )
         self.facts.answered(answer)
 
@@ -181,6 +182,7 @@ class ClaimWrite(ObjectWrite):
     """`SelectNode`: tell the provisioner where the claim's pod will run."""
 
     call = "claim_patch"
+    subresource = None
 
     def __init__(self, decision: SelectNode, client: FencedClient, pace: Pace, facts: Facts) -> None:
         super().__init__(decision.claim, PERSISTENT_VOLUME_CLAIMS, client, pace, facts)
@@ -188,4 +190,4 @@ class ClaimWrite(ObjectWrite):
 
     async def attempt(self, again: bool) -> None:
         annotations: dict[str, Any] = {SELECTED_NODE: self.node or None}
-        await self.patch({"metadata": {"annotations": annotations}}, "merge", None)
+        await self.patch({"metadata": {"annotations": annotations}}, "merge")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from muster.api import quantity
 from muster.api.groups import GroupMeta
-from muster.api.types import Condition, Container, Leaf, Quantities, ResourceRequirements
+from muster.api.types import Container, Leaf, Quantities, ResourceRequirements
 
 START_SECONDS = "muster.dev/start-seconds"
 RUN_SECONDS = "muster.dev/run-seconds"
@@ -61,9 +61,14 @@ class KubeletPod(Leaf, frozen=True):
         return int(self.number(EXIT_CODE) or 0)
 
 
+class KubeletCondition(Leaf, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
 class KubeletNodeStatus(Leaf, frozen=True):
     allocatable: Quantities | None = None
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[KubeletCondition, ...] | None = None
 
 
 class KubeletNode(Leaf, frozen=True):

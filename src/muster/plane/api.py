@@ -19,8 +19,9 @@ from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.admission.eviction import BudgetGuard
 from muster.server.auth.authentication import StaticTokens
 from muster.server.auth.bootstrap import bootstrap_policy
+from muster.server.auth.certificates import private_directory
 from muster.server.auth.security import Security
-from muster.server.backend import PodLog, Seams
+from muster.server.backend import Seams
 from muster.server.core import ApiServer
 from muster.server.http import HttpServer, Limits, server_tls
 from muster.server.resources.registry import build
@@ -64,10 +65,6 @@ class Api:
             raise
         return api
 
-    def follow_logs(self, pod_log: PodLog) -> None:
-        """Where the text of `kubectl logs` comes from."""
-        self.seams.pod_log = pod_log
-
     async def serve(self, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None) -> str:
         """Listen with TLS; gives the URL."""
         self._http = HttpServer(self._gate.handle, limits)
@@ -89,7 +86,7 @@ def _open_store(data: Path | None) -> Store:
         return MemoryStore()
     from muster.server.store.sqlite import SqliteStore
 
-    return SqliteStore.open(data)
+    return SqliteStore.open(private_directory(data))
 
 
 async def ensure(client: Client, resource: Resource, obj: Obj) -> None:

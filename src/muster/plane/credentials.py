@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from muster.client.config import ClientConfig
 from muster.server.auth.certificates import (
     DEFAULT_NAMES,
     Authority,
@@ -70,6 +71,11 @@ class Credentials:
             "current-context": name,
         }
         return yaml.safe_dump(content, sort_keys=False).encode()
+
+    def client_config(self, url: str, user: str = ADMIN, groups: tuple[str, ...] = (MASTERS,)) -> ClientConfig:
+        """A client configuration with a certificate of its own, for clients in this process."""
+        pair = self.authority.for_client(user, groups)
+        return ClientConfig(url, ca_data=self.authority.pem, cert_data=pair.cert, key_data=pair.key)
 
     def write_kubeconfig(self, path: Path, url: str) -> None:
         """Write the kubeconfig where only its owner can read it."""

@@ -10,14 +10,14 @@ from muster.api.gates import DEFAULT, FeatureGates
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """The simulated nodes: how many, how large, and how they stand in racks and blocks (0: in none)."""
+    """The simulated nodes: how many, how large, and how they stand in racks and blocks."""
 
     count: int = 0
-    cpu: str = "32"
-    memory: str = "256Gi"
+    cpu: str = "64"
+    memory: str = "512Gi"
     gpu: int = 0
-    nodes_per_rack: int = 0
-    racks_per_block: int = 0
+    nodes_per_rack: int = 8
+    racks_per_block: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +35,4 @@ class Options:
     scheduler_config: Path | None = None
     nodes: NodeOptions = field(default_factory=NodeOptions)
     gates: FeatureGates = DEFAULT
+    freeze: bool = True  # tell the collector to leave alone what is alive after the start

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, cast
 
-from muster.client.protocol import Client
+from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
+from muster.server.request import Request, Response
 
 
 class Part(ABC):
@@ -59,3 +62,89 @@ class Controllers(Part):
 
     async def run(self) -> None:
         await self._manager.run()
+
+
+class Nodes(Part):
+    """Simulated nodes and their kubelets."""
+
+    name = "nodes"
+
+    def prepare(self, client: Client, options: Options) -> asyncio.Event:
+        from muster.nodes import Inventory, SimulatedNodes
+
+        wanted = options.nodes
+        inventory = Inventory(
+            count=wanted.count,
+            cpu=wanted.cpu,
+            memory=wanted.memory,
+            gpu=wanted.gpu,
+            nodes_per_rack=wanted.nodes_per_rack,
+            racks_per_block=wanted.racks_per_block,
+        )
+        self._nodes = SimulatedNodes(client, inventory)
+        return self._nodes.ready
+
+    async def run(self) -> None:
+        await self._nodes.run()
+
+    async def pod_log(self, pod: Obj, request: Request) -> Response:
+        """What `kubectl logs` shows: the few lines a simulated kubelet has about a pod."""
+        meta = pod["metadata"]
+        lines = self._nodes.log(meta["namespace"], meta["name"]).splitlines(keepends=True)
+        tail = request.arg("tailLines")
+        if tail.isdigit():
+            lines = lines[len(lines) - int(tail) :] if int(tail) < len(lines) else lines
+        if not request.flag("timestamps"):
+            lines = [line.partition(" ")[2] for line in lines]
+        return Response(200, "".join(lines).encode(), "text/plain; charset=utf-8")
+
+
+class Scheduler(Part):
+    """The engine, serving the usual scheduler name and its own."""
+
+    name = "scheduler"
+    names = ("default-scheduler", "muster")
+
+    def prepare(self, client: Client, options: Options) -> asyncio.Event:
+        from muster.engine import options as read
+        from muster.engine.engine import Engine
+        from muster.engine.settings import Settings
+
+        given = _scheduler_file(options.scheduler_config)
+        named = any(profile.get("schedulerName") for profile in (given or {}).get("profiles") or ())
+        whole = read.source(given, () if named else self.names)
+        settings = Settings(gates=options.gates, tune_gc=options.freeze)
+        self._engine = Engine(client, read.config(whole), settings, config_source=whole)
+        return self._engine.ready
+
+    async def run(self) -> None:
+        await self._engine.run()
+
+    async def stop(self) -> None:
+        """Let the binds under way finish first."""
+        if self.task is not None:
+            self._engine.stop()
+            await asyncio.wait({self.task}, timeout=self._engine.settings.patience)
+        await super().stop()
+
+    def trouble(self) -> str:
+        return "; ".join(self._engine.trouble())
+
+    def metrics(self) -> bytes:
+        from prometheus_client import generate_latest
+
+        return generate_latest(self._engine.metrics.registry)
+
+
+def _scheduler_file(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: not YAML: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: expected one KubeSchedulerConfiguration")
+    return cast("dict[str, Any]", found)

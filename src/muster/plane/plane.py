@@ -1,4 +1,4 @@
-"""The embedded control plane: API server, controllers, nodes and scheduler, started in that order and stopped in reverse.
+"""The embedded control plane: API server, controllers, nodes, scheduler, started in that order and stopped in reverse.
 
 All parts inside talk to the server's core through the in-process client; everybody else comes in through HTTPS and
 the gate.
@@ -13,7 +13,7 @@ import logging
 from muster.client.protocol import Client
 from muster.plane.api import Api
 from muster.plane.options import Options
-from muster.plane.parts import Controllers, Part
+from muster.plane.parts import Controllers, Nodes, Part, Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +52,24 @@ class Plane:
         except BaseException:
             await self.stop()
             raise
-        # What is alive now stays alive: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
+        if options.freeze:
+            # What is alive now stays alive: the collector need not look at it again.
+            gc.collect()
+            gc.freeze()
 
     def _chosen(self) -> list[Part]:
         parts: list[Part] = []
         if self.options.controllers:
             parts.append(Controllers())
+        if self.options.nodes.count:
+            nodes = Nodes()
+            self.api.seams.pod_log = nodes.pod_log
+            parts.append(nodes)
+        if self.options.scheduler:
+            scheduler = Scheduler()
+            self.api.seams.health["scheduler"] = scheduler.trouble
+            self.api.seams.metrics = scheduler.metrics
+            parts.append(scheduler)
         return parts
 
     async def failure(self) -> BaseException:

@@ -6,11 +6,11 @@ with words on every object it concerns. Nothing of a failed root binds, and no a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from muster.scheduler import evicting
 from muster.scheduler.conditions import POD_SCHEDULED
-from muster.scheduler.decisions import Bind, Decision, Emit, Nominate, SelectNode
+from muster.scheduler.decisions import Bind, Decision, Emit, Nominate
 from muster.scheduler.demands import demand_of
 from muster.scheduler.faults import Fault, find_fault
 from muster.scheduler.groups import Group, Member
@@ -58,13 +58,15 @@ def attempt(world: World, root: Root, now: float) -> list[Decision]:
             return list(_park(world, root, outcome, now))
 
 
-def evaluate(world: World, root: Root) -> Outcome:
-    """What could be done for a root now; changes nothing."""
-    demand = demand_of(root, world.shape_of, world.domain_of)
+def evaluate(world: World, root: Root, demand: Demand | None = None, evicted: Iterable[str] = ()) -> Outcome:
+    """What could be done for a root now, for another demand, or without some pods; changes nothing."""
+    demand = demand or demand_of(root, world.shape_of, world.domain_of)
     steps = world.config.budget_steps
     with world.cluster.trial() as trial:
         for shape, slot in world.held_against(root):
             trial.place(shape, slot)
+        for uid in evicted:
+            trial.evict(uid)
         verdict = plan(demand, trial, Budget(steps))
         if isinstance(verdict, Undecided):
             verdict = plan(demand, trial, Budget(steps * RETRY_FACTOR))
@@ -89,24 +91,24 @@ def _shapes(world: World, root: Root) -> list[Shape]:
 
 def _commit(world: World, root: Root, placed: Placed) -> Iterator[Decision]:
     yield from evicting.call_off(world, root)
-    for seat in placed.seats:
-        yield from take_seat(world, root, seat)
-    world.queue.settle(root)
-    world.queue.set_aside(root, BINDING)
+    yield from take_seats(world, [(root, seat) for seat in placed.seats])
     root.verdict, root.message = "Placed", ""
     for member in world.members_of(root) if root.group is not None else ():
         yield from _tell_pod(world, member, "there was no room for this pod beside the members that were placed")
 
 
-def take_seat(world: World, root: Root, seat: Seat) -> Iterator[Decision]:
-    """Count a pod as seated from now on, and ask for its bind."""
-    member = world.forest.members[seat.uid]
-    world.cluster.assume(member.pod, seat.node)
-    world.forest.assume(member, seat.node)
-    root.in_flight.add(member.uid)
-    for claim in world.cluster.waiting_claims(member.pod):
-        yield SelectNode(claim, seat.node)
-    yield Bind(member.ref, seat.node)
+def take_seats(world: World, seated: Sequence[tuple[Root, Seat]]) -> Iterator[Decision]:
+    """Count pods as seated from now on, and ask for their binds."""
+    members = world.forest.members
+    for _, seat in seated:
+        world.cluster.assume(members[seat.uid].pod, seat.node)
+    world.forest.assume((members[seat.uid], seat.node) for _, seat in seated)
+    for root, seat in seated:
+        root.in_flight.add(seat.uid)
+        yield Bind(members[seat.uid].ref, seat.node)
+    for root in {root.key: root for root, _ in seated}.values():
+        world.queue.settle(root)
+        world.queue.set_aside(root, BINDING)
 
 
 # --- failure ---------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The cluster as the scheduler sees it: nodes as columns, pods as counts on them, kept up to date by events.
 
 Bound pods, and pods assumed to be bound, count on their node until they are gone or have finished; a
-pod that is being deleted still counts. Pods without a node do not enter. A pod whose node is not
+pod that is being deleted still counts. Of pods without a node only the label keys that their rules
+mention are noted. A pod whose node is not
 known (yet, or any more) waits aside and counts when the node comes.
 
 Nothing may change the cluster while a trial is open, except the trial.
@@ -21,8 +22,9 @@ from muster.scheduler.changes import Changes
 from muster.scheduler.columns import NodeColumns
 from muster.scheduler.profile import Profile
 from muster.scheduler.selecting import Selectors
-from muster.scheduler.shapes import Footprint, Shape, ShapeBook
+from muster.scheduler.shapes import Footprint, Shape, ShapeBook, label_keys
 from muster.scheduler.standing import Standing
+from muster.scheduler.storage import Storage
 from muster.scheduler.tallies import Tallies
 from muster.scheduler.trial import Trial
 
@@ -56,6 +58,7 @@ class Cluster(NodeColumns):
         super().__init__(seed)
         self.tallies = Tallies(self)
         self.selectors = Selectors()
+        self.storage = Storage(self)
         self.loads = ChangeLog()
         self.nodes = ChangeLog()
         self.versions: dict[str, int] = {}
@@ -81,6 +84,8 @@ class Cluster(NodeColumns):
                 return self._namespace(obj.metadata.name, obj.metadata.labels or {})
             case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
                 return self._selector(self.selectors.put(kind, obj))
+            case "PersistentVolume" | "PersistentVolumeClaim" | "StorageClass" | "CSINode":
+                return self._stored(self.storage.put(obj))
             case _:
                 return changes.NOTHING
 
@@ -97,6 +102,8 @@ class Cluster(NodeColumns):
                 return self._namespace(name, None)
             case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
                 return self._selector(frozenset() if self.selectors.drop(kind, namespace, name) else None)
+            case "PersistentVolume" | "PersistentVolumeClaim" | "StorageClass" | "CSINode":
+                return self._stored(self.storage.drop(kind, namespace, name))
             case _:
                 return changes.NOTHING
 
@@ -147,6 +154,9 @@ class Cluster(NodeColumns):
         entry = self.pods.get(uid)
         node = pod.spec.node_name
         if not node:
+            if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
+                # Its selectors must be known before any shape is asked for that they could tell apart.
+                self.mention(label_keys(pod.spec))
             # While a bind is in flight the watch may still show the pod without a node.
             return changes.NOTHING if entry is None or entry.assumed else self._leave(uid)
         if pod.status.phase in _FINISHED:
@@ -202,6 +212,8 @@ class Cluster(NodeColumns):
         footprint.label_class.add(slot, count, dying)
         for tally in footprint.carried:
             tally.add(slot, count)
+        if footprint.claims:
+            self.storage.use(footprint.label_class.namespace, footprint.claims, slot, count)
         self.loads.add(slot)
 
     def load_many(self, footprint: Footprint, slots: Ints, counts: Ints) -> None:
@@ -213,6 +225,8 @@ class Cluster(NodeColumns):
             footprint.label_class.add(slot, count, False)
             for tally in footprint.carried:
                 tally.add(slot, count)
+            if footprint.claims:
+                self.storage.use(footprint.label_class.namespace, footprint.claims, slot, count)
         self.loads.add_many(slots)
 
     # --- nodes -------------------------------------------------------------------------------------
@@ -263,13 +277,19 @@ class Cluster(NodeColumns):
         self.mention(keys)
         return frozenset((changes.SELECTORS,))
 
+    def _stored(self, changed: bool) -> Changes:
+        if not changed:
+            return changes.NOTHING
+        self.versions["storage"] = self.versions.get("storage", 0) + 1
+        return frozenset((changes.STORAGE,))
+
     def mention(self, keys: Iterable[str]) -> None:
         """A selector looks at these label keys: tell pods apart by them from now on."""
-        before = self.tallies.keys
-        if not self.tallies.mention(keys):
+        fresh = frozenset(keys) - self.tallies.keys
+        if not fresh:
             return
         self._must_be_settled()
-        fresh = self.tallies.keys - before
+        self.tallies.mention(fresh)
         for entry in self.pods.values():
             labels = entry.pod.metadata.labels
             if labels and not fresh.isdisjoint(labels):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from muster.scheduler import evicting, waiting
-from muster.scheduler.attempt import attempt, take_seat, tell_groups
+from muster.scheduler.attempt import attempt, take_seats, tell_groups
 from muster.scheduler.cluster import Cluster
 from muster.scheduler.conditions import POD_SCHEDULED
 from muster.scheduler.config import Config
@@ -20,9 +20,11 @@ from muster.scheduler.events import Event
 from muster.scheduler.faults import INVALID, find_fault
 from muster.scheduler.groups import PENDING, RUNNING, Group, Member
 from muster.scheduler.intake import Intake
-from muster.scheduler.planning.demand import GroupKey
-from muster.scheduler.planning.verdict import Seat
-from muster.scheduler.queue import BINDING, Queue, Root
+from muster.scheduler.planning import validate
+from muster.scheduler.planning.demand import GroupKey, Leaf
+from muster.scheduler.planning.demand import Member as Wish
+from muster.scheduler.planning.verdict import Placed, Seat
+from muster.scheduler.queue import Queue, Root
 from muster.scheduler.world import World
 
 MOST_IN_ONE_PASS = 512  # single pods of one shape
@@ -211,17 +213,18 @@ class Brain:
         return batch
 
     def _place_batch(self, batch: list[Root], now: float) -> list[Decision]:
+        """Many roots, one pass: the same seats as one by one, checked together."""
         world = self.world
         shape = world.shape_of(_pod_of(batch[0]))
         with world.cluster.trial() as trial:
             slots = trial.place_many(shape, len(batch))
-        decisions: list[Decision] = []
-        for root, slot in zip(batch, slots, strict=False):
-            seat = Seat(root.uid, world.cluster.names[slot], slot)
-            decisions += take_seat(world, root, seat)
-            world.queue.settle(root)
-            world.queue.set_aside(root, BINDING)
-        for root in batch[len(slots) :]:
+        seats = [Seat(root.uid, world.cluster.names[slot], slot) for root, slot in zip(batch, slots, strict=False)]
+        wishes = tuple(Wish(root.uid, root.key.namespace, root.key.name, shape, root.priority) for root in batch)
+        demand = Leaf(batch[0].key, minimum=len(seats), bound=0, members=wishes)
+        if validate(Placed(tuple(seats), frozenset({demand.key})), demand, world.cluster) is not None:
+            seats = []  # one by one, each with its own check and its own words
+        decisions = list(take_seats(world, list(zip(batch, seats, strict=False))))
+        for root in batch[len(seats) :]:
             decisions += attempt(world, root, now)
         return decisions
 

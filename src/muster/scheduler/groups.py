@@ -12,7 +12,7 @@ Succeeded count only for a group that was scheduled once, so that a completing g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from muster.api import groups as api
@@ -367,11 +367,18 @@ class Forest:
                 self._prune(member.group)
         return member
 
-    def assume(self, member: Member, node: str) -> None:
-        """A bind of this pod is on its way: it counts as running from now on."""
-        self._leave(member)
-        member.assumed = node
-        self._enter(member)
+    def assume(self, seated: Iterable[tuple[Member, str]]) -> None:
+        """Binds of these pending pods are on their way: they count as running from now on."""
+        moved: dict[GroupKey, int] = {}
+        for member, node in seated:
+            member.assumed = node
+            group = member.group
+            if group is not None:
+                group.running[member.uid] = group.pending.pop(member.uid)
+                group.unconfirmed += 1
+                moved[group.key] = moved.get(group.key, 0) + 1
+        for key, count in moved.items():
+            self._count(self.groups[key], -count, 0)  # pending or running, the quorum is the same
 
     def forget(self, member: Member) -> None:
         """The bind did not happen."""

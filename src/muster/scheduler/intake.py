@@ -110,6 +110,8 @@ class Intake:
         before = root_key(known) if known is not None else None
         member = world.forest.put_member(pod, self._group_of(pod))
         member.shape = None
+        if member.state == PENDING and pod.spec.scheduler_name in world.config.profiles:
+            world.shape_of(member)  # worked out on arrival, so that a cycle over thousands does not wait for it
         member.lost = member.lost and bool(pod.spec.node_name)
         self._follow(member, before, now)
 

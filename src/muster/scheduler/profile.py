@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from muster.scheduler.columns import RANK_BITS
 from muster.scheduler.constraints import DEFAULT
-from muster.scheduler.constraints.base import Constraint
+from muster.scheduler.constraints.base import MAX_SCORE, Constraint
 
 DEFAULT_NAME = "default-scheduler"
+
+# Rules that the queue, the cycle or the planner keep rather than a constraint, under the names a profile may use.
+KEPT_ELSEWHERE = (
+    "SchedulingGates",
+    "PrioritySort",
+    "DeferredPodScheduling",
+    "DefaultPreemption",
+    "DefaultBinder",
+    "NodeDeclaredFeatures",
+    "GangScheduling",
+    "TopologyPlacementGenerator",
+    "PodGroupPodsCount",
+)
 
 
 class Profile:
@@ -18,15 +32,20 @@ class Profile:
         scheduler_name: str,
         constraints: Sequence[Constraint],
         *,
-        filters: Sequence[str] | None = None,
+        filters: frozenset[str] | None = None,
         weights: Mapping[str, int] | None = None,
+        others: frozenset[str] = frozenset(KEPT_ELSEWHERE),
     ) -> None:
-        """All rules filter and score with their own weights unless told otherwise by name."""
+        """All rules filter, and score with their own weights, unless told otherwise by name."""
         self.scheduler_name = scheduler_name
         self.constraints = tuple(constraints)
         self.filters = tuple(c for c in constraints if filters is None or c.name in filters)
         given = {c.name: c.weight for c in constraints} if weights is None else weights
         self.scorers = tuple((c, given[c.name]) for c in constraints if c.scores is not None and given.get(c.name))
+        self.enabled = others | {c.name for c in constraints}
+        heaviest = ((1 << (62 - RANK_BITS)) - 1) // MAX_SCORE
+        if sum(weight for _, weight in self.scorers) > heaviest:
+            raise ValueError(f"the weights of profile {scheduler_name} add up to more than {heaviest}")
 
     def constraint(self, name: str) -> Constraint | None:
         """The rule of that name, if the profile has it."""

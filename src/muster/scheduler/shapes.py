@@ -5,8 +5,8 @@ carries. A `Shape` is a footprint plus everything that decides where the next su
 one profile. Both are interned: equal needs share one object, however many pods have them. Labels
 that no selector mentions are no part of it, so the pods of an indexed Job have one shape.
 
-When a selector mentions a label key for the first time, shapes have to be told apart anew: ask the
-cluster for a pod's shape again at every attempt rather than keeping it.
+When a selector mentions a label key for the first time, shapes have to be told apart anew: a shape
+that was asked for while `len(tallies.keys)` was another must be asked for again.
 """
 
 from __future__ import annotations
@@ -44,6 +44,19 @@ class Port(NamedTuple):
         return self[1:] == other[1:] and (everywhere or self.ip == other.ip)
 
 
+class Disk(NamedTuple):
+    """A disk named in the pod itself. `shared` says that readers get along with each other."""
+
+    kind: str
+    name: str
+    read_only: bool
+    shared: bool = True
+
+    def clashes(self, other: Disk) -> bool:
+        readers = self.shared and self.read_only and other.read_only
+        return self[:2] == other[:2] and not readers
+
+
 class Carried(NamedTuple):
     """An affinity term that pods carry with them. `kind` is anti, hard or preferred; weight is below 0 for anti."""
 
@@ -56,28 +69,30 @@ class Carried(NamedTuple):
 class Needs:
     """What the spec alone says, worked out once for all pods with the same spec."""
 
-    __slots__ = ("__weakref__", "amounts", "assumed", "key", "label_keys", "ports")
+    __slots__ = ("__weakref__", "amounts", "assumed", "disks", "key", "label_keys", "ports")
 
     def __init__(self, key: bytes, spec: PodSpec) -> None:
         self.key = key
         self.amounts: Amounts = requested(spec)
         self.assumed = assumed(spec)
         self.ports = host_ports(spec)
-        self.label_keys = frozenset(_label_keys(spec))
+        self.disks = tuple(sorted(set(_disks(spec))))
+        self.label_keys = frozenset(label_keys(spec))
 
 
 class Footprint:
     """What one pod adds to the node it runs on."""
 
-    __slots__ = ("__weakref__", "carried", "label_class", "needs", "nonzero", "pod", "vector")
+    __slots__ = ("__weakref__", "carried", "claims", "label_class", "needs", "nonzero", "pod", "vector")
 
     def __init__(self, needs: Needs, label_class: LabelClass, pod: Pod, cluster: Cluster) -> None:
         self.needs = needs
         self.label_class = label_class
         self.pod = pod
         self.carried: tuple[Tally, ...] = tuple(
-            cluster.tallies.carrying(what) for what in (*carried_terms(pod), *needs.ports)
+            cluster.tallies.carrying(what) for what in (*carried_terms(pod), *needs.ports, *needs.disks)
         )
+        self.claims = claim_names(pod)
         rows = {cluster.resource_row(name): size for name, size in needs.amounts.items()}
         self.vector: Ints = np.zeros(max(PODS, *rows, PODS) + 1, dtype=np.int64)
         for row, size in rows.items():
@@ -222,6 +237,19 @@ def carried_terms(pod: Pod) -> Iterable[Carried]:
             yield Carried("preferred", term.topology_key, affinity_term(term, pod), weighted.weight)
 
 
+def _disks(spec: PodSpec) -> Iterable[Disk]:
+    for volume in spec.volumes or ():
+        if (gce := volume.gce_persistent_disk) is not None:
+            yield Disk("GCEPersistentDisk", gce.pd_name, gce.read_only)
+        if (aws := volume.aws_elastic_block_store) is not None:
+            yield Disk("AWSElasticBlockStore", aws.volume_id, aws.read_only, shared=False)
+        if (iscsi := volume.iscsi) is not None:
+            yield Disk("ISCSI", iscsi.iqn, iscsi.read_only)
+        if (rbd := volume.rbd) is not None:
+            for monitor in rbd.monitors or ():
+                yield Disk("RBD", f"{monitor}/{rbd.pool or 'rbd'}/{rbd.image}", rbd.read_only)
+
+
 def claim_names(pod: Pod) -> tuple[str, ...]:
     """The names of the claims the pod uses, its own ephemeral ones included."""
     found: list[str] = []
@@ -262,7 +290,8 @@ def _disk_key(volume: Volume) -> tuple[Any, ...] | None:
     return parts if any(part is not None for part in parts) else None
 
 
-def _label_keys(spec: PodSpec) -> Iterable[str]:
+def label_keys(spec: PodSpec) -> Iterable[str]:
+    """The label keys of pods that the pod's own rules look at."""
     for constraint in spec.topology_spread_constraints or ():
         yield from constraint.match_label_keys or ()
         yield from (condition.key for condition in conditions_of(constraint.label_selector) or ())

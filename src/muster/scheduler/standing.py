@@ -31,13 +31,21 @@ _MANY = 2
 class Scaled:
     """A scaled score: raw numbers per slot and the largest among the feasible ones."""
 
-    __slots__ = ("constraint", "raw", "top", "weight")
+    __slots__ = ("constraint", "flat", "raw", "top", "weight")
 
     def __init__(self, constraint: Constraint, weight: int, size: int) -> None:
         self.constraint = constraint
         self.weight = weight
         self.raw: Ints = np.zeros(size, dtype=np.int64)
         self.top = -1
+        self.flat = False  # no node has a raw number above 0
+
+    def renew(self, slots: Slots, raw: Ints) -> None:
+        self.raw[slots] = raw
+        self.flat = not self.raw.any()
+
+    def highest(self, ok: Bools) -> int:
+        return 0 if self.flat else int(np.max(self.raw, where=ok, initial=0))
 
     def scores(self, slots: Slots, top: int) -> Ints:
         return scaled_scores(self.raw[slots], top, backwards=self.constraint.backwards) * self.weight
@@ -195,7 +203,7 @@ class Standing:
             base += constraint.score(shape, cluster, slots) * weight
         self.base[slots] = base
         for scaled in self.scaled:
-            scaled.raw[slots] = scaled.constraint.score(shape, cluster, slots)
+            scaled.renew(slots, scaled.constraint.score(shape, cluster, slots))
             scaled.top = -1
 
     def _renew_loads(self, slots: Slots) -> None:
@@ -234,7 +242,7 @@ class Standing:
         """Work all keys out anew if the largest raw number of a scaled score is another one now."""
         moved = False
         for scaled in self.scaled:
-            top = int(np.max(scaled.raw, where=self.ok, initial=0))
+            top = scaled.highest(self.ok)
             if top != scaled.top:
                 scaled.top = top
                 moved = True

@@ -142,6 +142,7 @@ class Tallies:
         self._columns = columns
         self._capacity = 64
         self.keys: frozenset[str] = frozenset()
+        self._in_order: list[str] = []
         self.version = 0  # grows when a tally, a class or a namespace could change who counts where
         self.namespaces: dict[str, Mapping[str, str]] = {}
         # A class lives as long as a pod or a shape uses it.
@@ -151,15 +152,13 @@ class Tallies:
         self._carrying: WeakValueDictionary[Hashable, Tally] = WeakValueDictionary()
         self._wheres: WeakValueDictionary[bytes, Where] = WeakValueDictionary()
 
-    def mention(self, keys: Iterable[str]) -> bool:
-        """Note label keys that a selector looks at; True if classes have to be told apart anew."""
-        more = self.keys.union(keys)
-        grew = len(more) > len(self.keys)
-        self.keys = more
-        return grew
+    def mention(self, keys: Iterable[str]) -> None:
+        """Tell classes apart by these label keys too; those of pods that have one must be looked up again."""
+        self.keys = self.keys.union(keys)
+        self._in_order = sorted(self.keys)
 
     def class_of(self, namespace: str, labels: Mapping[str, str] | None) -> LabelClass:
-        seen = tuple(sorted((key, value) for key, value in (labels or {}).items() if key in self.keys))
+        seen = tuple([(key, labels[key]) for key in self._in_order if key in labels]) if labels else ()
         found = self._classes.get((namespace, seen))
         if found is None:
             found = self._classes[(namespace, seen)] = LabelClass(namespace, dict(seen))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class _Step(NamedTuple):
     footprint: Footprint
     slot: int
-    count: int
+    pods: int
     dying: bool = False
     uid: str = ""
 
@@ -100,9 +100,9 @@ class Trial:
                 self.cluster.load_many(step.footprint, step.slots, -step.counts)
                 continue
             if step.slot >= 0:
-                self.cluster.load(step.footprint, step.slot, -step.count, dying=step.dying)
+                self.cluster.load(step.footprint, step.slot, -step.pods, dying=step.dying)
             if step.uid:
-                (self.evicted.discard if step.count < 0 else self.evicted.add)(step.uid)
+                (self.evicted.discard if step.pods < 0 else self.evicted.add)(step.uid)
 
     # --- questions ---------------------------------------------------------------------------------
 

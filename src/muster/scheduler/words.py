@@ -43,19 +43,42 @@ def nearest(shortages: Iterable[Shortage], group: GroupKey) -> Shortage | None:
 
 
 def say_shortage(shortage: Shortage) -> str:
-    """One domain and what it lacks: `rack r3 came nearest: 14 of 16 seats; short of nvidia.com/gpu by 16`."""
-    place = f"{_short_key(shortage.topology)} {shortage.domain}" if shortage.domain else "the cluster"
-    verb = "came nearest" if shortage.domain else "has"
-    text = f"{place} {verb}: {shortage.seats} of {shortage.needed} seats"
-    if not shortage.domain:
-        text = f"{place} {verb} {shortage.seats} of {shortage.needed} seats"
-    if shortage.lacking:
-        text += "; short of " + ", ".join(_say_lack(what, amount) for what, amount in shortage.lacking)
+    """One domain and what it lacks: `rack r3 came nearest: 14 of 16 seats; short of cpu by 2 on 2 nodes`."""
+    things = "child groups" if shortage.group.kind == "CompositePodGroup" else "seats"
+    if shortage.domain:
+        place = f"{_short_key(shortage.topology)} {shortage.domain} came nearest:"
+    else:
+        place = "the cluster has"
+    text = f"{place} {shortage.seats} of {shortage.needed} {things}"
+    lacks = [say_lack(what, amount) for what, amount in shortage.lacking if what not in ("children", "members")]
+    if lacks:
+        text += "; short of " + ", ".join(lacks)
+        text += f" on {shortage.nodes} nodes" if shortage.nodes else ""
     return text
 
 
-def _say_lack(what: str, amount: int) -> str:
-    return f"{what} by {amount}" if amount > 0 else what
+def say_lack(what: str, amount: int) -> str:
+    """A resource and by how much it is short, or a rule and how many nodes it keeps away."""
+    if amount <= 0:
+        return what
+    if is_resource(what):
+        return f"{what} by {say_amount(what, amount)}"
+    return f"{amount} {what}"
+
+
+def is_resource(what: str) -> bool:
+    return what in ("cpu", "memory", "pods", "ephemeral-storage") or ("/" in what and " " not in what)
+
+
+def say_amount(resource: str, amount: int) -> str:
+    """An amount in the unit that people write for the resource."""
+    if resource == "cpu":
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in ("memory", "ephemeral-storage"):
+        for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+            if amount >= size:
+                return f"{-(-amount // size)}{unit}"
+    return str(amount)
 
 
 def _short_key(key: str) -> str:

@@ -38,6 +38,7 @@ class StoreReader:
         self._store = store
         self._registry = registry
         self._decoded: dict[int, Obj] = {}
+        self._lists: dict[str, tuple[int, list[Obj]]] = {}
 
     def get(self, plural: str, group: str, namespace: str, name: str) -> Obj | None:
         kind = self._registry.kind(group, plural)
@@ -58,7 +59,15 @@ class StoreReader:
         kind = self._registry.kind(group, plural)
         if kind is None:
             return []
-        return [codec.load(kind, record) for record in self._store.table(kind.table).scan(namespace)]
+        table = self._store.table(kind.table)
+        if kind.namespaced:
+            return [codec.load(kind, record) for record in table.scan(namespace)]
+        # Every new pod asks for the priority classes: while nothing changes, the answer does not either.
+        at, objects = self._lists.get(kind.table, (-1, []))
+        if at != table.end:
+            objects = [codec.load(kind, record) for record in table.scan()]
+            self._lists[kind.table] = (table.end, objects)
+        return objects
 
 
 @dataclass(slots=True)

@@ -17,8 +17,10 @@ from typing import Any
 import msgspec
 
 from muster.api.errors import ApiError, internal, method_not_allowed, no_such_path, not_found
-from muster.client.local import RawEvent
-from muster.server import frames, listing, media
+from muster.client.local import LocalClient, RawEvent
+from muster.server import frames, listing, media, metadata
+from muster.server.admission.bootstrap import bootstrap_objects
+from muster.server.admission.eviction import BudgetGuard
 from muster.server.backend import Authorizer, Backend, Seams, StoreReader
 from muster.server.bodies import decode_object
 from muster.server.call import Call, check_dry_run
@@ -26,6 +28,7 @@ from muster.server.deleting import Deleting, delete_options
 from muster.server.discovery import Discovery
 from muster.server.health import Health
 from muster.server.listing import Listing, parse_revision, reach
+from muster.server.openapi import OpenApi
 from muster.server.patching import Patching
 from muster.server.paths import ResourcePath, parse
 from muster.server.request import ADMIN, Request, Response, User, WatchStream
@@ -66,6 +69,8 @@ class ApiServer:
             self.seams.authorize = authorizer
         self.reader = StoreReader(store, registry)
         self.backend = Backend(store, registry, self.reader, clock, rng or random.Random(), self.seams)
+        if self.seams.guard_eviction is None:
+            self.seams.guard_eviction = BudgetGuard(LocalClient(self), clock)
         self._writing = Writing(self.backend)
         self._deleting = Deleting(self.backend, self._writing)
         self._patching = Patching(self.backend, self._writing)
@@ -73,6 +78,17 @@ class ApiServer:
         self._subresources = Subresources(self.backend, self._writing, self._deleting, self._patching)
         self._discovery = Discovery(registry)
         self._health = Health(self.backend)
+        self._openapi = OpenApi(registry)
+
+    async def bootstrap(self) -> None:
+        """Create what every cluster has from the start, where it is missing."""
+        client = LocalClient(self)
+        for resource, obj in bootstrap_objects():
+            try:
+                await client.create(resource, obj)
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise
 
     async def handle(self, request: Request) -> Response | WatchStream:
         """Answer one request."""
@@ -121,7 +137,8 @@ class ApiServer:
         where = parse(request.path)
         if where is None or not where.plural:
             await self._authorize(request, request.method.lower(), None)
-            page = self._discovery.answer(request, where) or await self._health.answer(request)
+            page = self._discovery.answer(request, where) or self._health.answer(request)
+            page = page or self._openapi.answer(request)
             if page is None:
                 raise no_such_path()
             return page
@@ -239,7 +256,11 @@ class ApiServer:
         return media.answer(201, media.encode(answered), call.form)
 
     async def _update(self, call: Call) -> Response:
-        make, expected = put(call, decode_object(call))
+        obj = decode_object(call)
+        missing = call.kind.create_on_update and self.store.head(call.kind.table, call.key) is None
+        if missing and not metadata.of(obj).get("resourceVersion"):
+            return self._written(call, await self._writing.create(call, obj))
+        make, expected = put(call, obj)
         return self._written(call, await self._writing.change(call, make, expected=expected))
 
     async def _delete(self, call: Call) -> Response:

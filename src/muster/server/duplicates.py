@@ -14,6 +14,8 @@ import msgspec
 
 from muster.api.errors import bad_request
 
+MAX_DEPTH = 200  # no kind comes near it, and every walk over an object may recurse without fear
+
 _LOOSE_COLON = re.compile(rb'"[ \t\r\n]+:')
 _decoder = msgspec.json.Decoder()
 
@@ -34,16 +36,21 @@ def _words(wrong: Exception) -> str:
 
 
 def _keys(value: Any) -> int:
-    """How many object keys a decoded value holds."""
-    count = 0
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        if type(value) is dict:
-            count += len(value)
-            pending += [item for item in value.values() if type(item) is dict or type(item) is list]
-        elif type(value) is list:
-            pending += value
+    """How many object keys a decoded value holds. Goes down level by level, and only so far."""
+    count = depth = 0
+    level = [value]
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise RecursionError
+        below: list[Any] = []
+        for each in level:
+            if type(each) is dict:
+                count += len(each)
+                below += [item for item in each.values() if type(item) is dict or type(item) is list]
+            elif type(each) is list:
+                below += each
+        level = below
     return count
 
 

@@ -10,6 +10,7 @@ Lists that Go would write as null are left out instead: no client can tell, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -49,15 +50,14 @@ def configuration(obj: Obj, message: Message) -> Obj:
     Raises ApiError 400 on a field that the schema does not declare and on a value of the wrong type.
     """
     problems: Problems = []
-    result = _walk(_plan(message, sparse=True), obj, problems)
+    result = _walked(_plan(message, sparse=True), obj, problems)
     if problems:
         try:
             unknown = _Finder(message).find(obj)
         except ValueError as wrong:
             raise _refused(obj, message, str(wrong), patched=False) from None
         if unknown:
-            path = unknown[0].removeprefix("unknown field ").strip('"')
-            raise bad_request(f"failed to create typed patch object: .{path}: field not declared in schema")
+            raise bad_request(f"failed to create typed patch object: .{unknown[0]}: field not declared in schema")
     return result
 
 
@@ -71,15 +71,21 @@ def decode(
     at fault; anything else with 400.
     """
     problems: Problems = []
-    result = _walk(_plan(message), obj, problems)
-    warnings = [f'duplicate field "{path}"' for path in duplicates]
-    if not problems and not warnings:
+    result = _walked(_plan(message), obj, problems)
+    repeated = list(duplicates)
+    if not problems and not repeated:
         return result, []
+    unknown: list[str] = []
     if problems:
         try:
-            warnings += _Finder(message).find(obj)
+            unknown = _Finder(message).find(obj)
         except ValueError as wrong:
             raise _refused(obj, message, str(wrong), patched) from None
+    # What is inside an unknown field is not looked at, so repetitions there are not either.
+    repeated = [
+        path for path in repeated if not any(re.match(rf"{re.escape(each)}(?![^.\[])", path) for each in unknown)
+    ]
+    warnings = [f'duplicate field "{path}"' for path in repeated] + [f'unknown field "{path}"' for path in unknown]
     if mode == STRICT and warnings:
         raise _refused(obj, message, "strict decoding error: " + ", ".join(warnings[:_MOST_NAMED]), patched)
     return result, [] if mode == IGNORE else warnings
@@ -94,6 +100,13 @@ def _refused(obj: Obj, message: Message, words: str, patched: bool) -> ApiError:
 
 
 # --- the quick walk ------------------------------------------------------------------------------------
+
+
+def _walked(plan: _Plan, obj: Any, problems: Problems) -> Obj:
+    try:
+        return _walk(plan, obj, problems)
+    except RecursionError:
+        raise bad_request("the object provided is unrecognized: exceeded max depth") from None
 
 
 def _walk(plan: _Plan, obj: Any, problems: Problems) -> Obj:
@@ -248,12 +261,12 @@ class _Finder:
             field = message.fields.get(key)
             here = f"{path}.{key}" if path else key
             if field is None:
-                self.unknown.append(f'unknown field "{here}"')
+                self.unknown.append(here)
             elif value is not None:
-                self._field(value, field, message, here, f"{stack}.{key}" if stack else key)
+                self._field(value, field, message, here, ".".join([*filter(None, [stack]), *_go_path(message, key)]))
 
     def _field(self, value: Any, field: Field, owner: Message, path: str, stack: str) -> None:
-        element = f"{field.message.version}.{field.message.kind}" if field.message else _go_scalar(field.type)
+        element = _go_element(field)
         if field.shape == "list":
             if type(value) is not list:
                 raise ValueError(_mismatch(value, owner.kind, stack, f"[]{element}"))
@@ -262,7 +275,7 @@ class _Finder:
                     self._one(item, field, owner, f"{path}[{index}]", stack, element)
         elif field.shape == "map":
             if type(value) is not dict:
-                raise ValueError(_mismatch(value, owner.kind, stack, f"map[string]{element}"))
+                raise ValueError(_mismatch(value, owner.kind, stack, field.go_type or f"map[string]{element}"))
             for key, item in value.items():
                 if item is not None:
                     self._one(item, field, owner, f"{path}.{key}", stack, element)
@@ -281,13 +294,22 @@ class _Finder:
             raise ValueError(_mismatch(value, owner.kind, stack, element)) from None
 
 
-def _go_scalar(name: str) -> str:
-    return GO_TYPE.get(name, name)
+def _go_element(field: Field) -> str:
+    if field.message is not None:
+        return f"{field.message.version}.{field.message.kind}"
+    plain = GO_TYPE.get(field.type, field.type)
+    return plain if field.shape == "map" else field.go_type or plain
+
+
+def _go_path(message: Message, key: str) -> list[str]:
+    """The steps to a field as Go counts them: through the embedded struct that declares it."""
+    for _, embedded in message.embedded():
+        if key in embedded.fields:
+            return [embedded.kind, *_go_path(embedded, key)]
+    return [key]
 
 
 def _mismatch(value: Any, struct: str, stack: str, go_type: str) -> str:
-    if go_type == "intstr.IntOrString":
-        go_type = "string" if type(value) is not float else "int32"
     place = f"Go struct field {struct}.{stack} of type" if struct else "Go value of type"
     return f"json: cannot unmarshal {_described(value)} into {place} {go_type}"
 

@@ -32,7 +32,7 @@ class Health:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    async def answer(self, request: Request) -> Response | None:
+    def answer(self, request: Request) -> Response | None:
         """The page at a path, or None when it is not one of these."""
         if request.method not in ("GET", "HEAD"):
             return None
@@ -47,6 +47,7 @@ class Health:
 
     def _checks(self, page: str) -> dict[str, str]:
         """What is wrong, by check; empty where all is well."""
+        # The store is called what dashboards and scripts look for.
         checks = {"ping": "", "log": "", "etcd": self._backend.store.failure}
         if page == "readyz":
             checks["shutdown"] = "process is shutting down" if self._backend.closing else ""

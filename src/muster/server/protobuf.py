@@ -118,7 +118,12 @@ class _Reader:
             if not number:
                 raise Malformed("field number 0")
             if wire == _BYTES:
-                size, at = self.varint(at, end)
+                # Nearly every length is one byte.
+                if at < end and data[at] < 0x80:
+                    size = data[at]
+                    at += 1
+                else:
+                    size, at = self.varint(at, end)
                 if size > end - at:
                     raise Malformed("a field is longer than the message that holds it")
                 found.append((number, wire, (at, at + size)))

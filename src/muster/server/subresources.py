@@ -29,6 +29,12 @@ from muster.server.writing import Writing, put, shown
 
 Answer = Response | WatchStream
 _RACES = 8
+_EVICTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 
 
 class Subresources:
@@ -133,12 +139,15 @@ class Subresources:
         status: Obj = pod.setdefault("status", {})
         # The seat that was kept for the pod is taken now.
         status.pop("nominatedNodeName", None)
+        self._set_condition(pod, {"type": "PodScheduled", "status": "True"})
+
+    def _set_condition(self, pod: Obj, wanted: Obj) -> None:
+        status: Obj = pod.setdefault("status", {})
         found: list[Obj] = status.get("conditions") or []
-        now = metadata.timestamp(self._backend.clock())
-        before = next((entry for entry in found if entry.get("type") == "PodScheduled"), None)
-        if before is not None and before.get("status") == "True":
+        before = next((entry for entry in found if entry.get("type") == wanted["type"]), None)
+        if before is not None and before.get("status") == wanted["status"]:
             return
-        condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+        condition = {"lastProbeTime": None, "lastTransitionTime": metadata.timestamp(self._backend.clock()), **wanted}
         generation = pod["metadata"].get("generation")
         if generation:
             condition["observedGeneration"] = generation
@@ -158,21 +167,34 @@ class Subresources:
             raise not_found("", "pods", call.name)
         guard = self._backend.seams.guard_eviction
         if guard is not None:
-            pod = codec.load(call.kind, record)
-            write = Write(
-                call.kind,
-                "CREATE",
-                call.namespace,
-                call.name,
-                "eviction",
-                call.user,
-                call.dry_run,
-                self._backend.reader,
-                call.warnings,
-            )
-            await guard(pod, write)
+            reader, warnings = self._backend.reader, call.warnings
+            where = (call.namespace, call.name, "eviction")
+            write = Write(call.kind, "CREATE", *where, call.user, call.dry_run, reader, warnings)
+            await guard(codec.load(call.kind, record), write)
+        if not call.dry_run:
+            await self._announce_eviction(call, options)
         await self._deleting.delete(call, options)
         return Response(201, _SUCCESS)
+
+    async def _announce_eviction(self, call: Call, options: DeleteOptions) -> None:
+        """Say on the pod why it goes, before it goes."""
+        for _ in range(_RACES):
+            record = self._store.head(call.kind.table, call.key)
+            if record is None or (options.uid and options.uid != record.uid):
+                return
+            if options.resource_version and options.resource_version != str(record.revision):
+                return
+            pod = codec.load(call.kind, record)
+            if "deletionTimestamp" in pod["metadata"]:
+                return
+            self._set_condition(pod, _EVICTED)
+            try:
+                stored = await self._writing.replace(call.kind, record, pod)
+            except RevisionMismatchError:
+                continue
+            if options.resource_version:
+                options.resource_version = str(stored.revision)
+            return
 
     # Log and token
 

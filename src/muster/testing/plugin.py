@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from muster.testing.cluster import TestCluster
+    from muster.testing.cluster import Cluster
 
 
 @pytest.fixture
-def muster_api() -> Iterator[TestCluster]:
+def muster_api() -> Iterator[Cluster]:
     """A fresh in-memory API server and a blocking client to it: `muster_api.client`."""
-    from muster.testing.cluster import TestCluster
+    from muster.testing.cluster import Cluster
 
-    with TestCluster() as cluster:
+    with Cluster() as cluster:
         yield cluster
 
 
 @pytest.fixture
-def muster_https() -> Iterator[TestCluster]:
+def muster_https() -> Iterator[Cluster]:
     """The same behind HTTPS, with a kubeconfig for any client: `muster_https.kubeconfig`."""
-    from muster.testing.cluster import TestCluster
+    from muster.testing.cluster import Cluster
 
-    with TestCluster(https=True) as cluster:
+    with Cluster(https=True) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def muster_cluster() -> Iterator[TestCluster]:
+def muster_cluster() -> Iterator[Cluster]:
     """HTTPS, controllers, scheduler and three simulated nodes: pods really start."""
-    from muster.testing.cluster import TestCluster
+    from muster.testing.cluster import Cluster
 
-    with TestCluster(https=True, controllers=True, scheduler=True, nodes=3) as cluster:
+    with Cluster(https=True, controllers=True, scheduler=True, nodes=3) as cluster:
         yield cluster

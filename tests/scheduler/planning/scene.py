@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -21,7 +21,11 @@ KEYS = {"rack": RACK, "zone": ZONE, "block": BLOCK}
 def a_node(
     name: str, cpu: float = 4, memory: str = "64Gi", pods: int = 110, extra: dict[str, Any] | None = None, **at: Any
 ) -> Node:
-    labels = {"kubernetes.io/hostname": name, **{KEYS[k]: v for k, v in at.items() if k in KEYS}, **at.get("labels", {})}
+    labels = {
+        "kubernetes.io/hostname": name,
+        **{KEYS[k]: v for k, v in at.items() if k in KEYS},
+        **at.get("labels", {}),
+    }
     spec = {"unschedulable": at.get("unschedulable", False), "taints": at.get("taints")}
     allocatable = {"cpu": str(cpu), "memory": memory, "pods": pods, **(extra or {})}
     raw = {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"allocatable": allocatable}}
@@ -78,7 +82,13 @@ class Scene:
         return Member(meta.uid, meta.namespace, meta.name, self.cluster.shape(pod, self.profile), priority)
 
     def gang(
-        self, name: str, *pods: Pod, min_count: int | None = None, topology: str | None = None, bound: int = 0, domains: tuple[str, ...] = ()
+        self,
+        name: str,
+        *pods: Pod,
+        min_count: int | None = None,
+        topology: str | None = None,
+        bound: int = 0,
+        domains: tuple[str, ...] = (),
     ) -> Leaf:
         members = tuple(self.member(pod) for pod in pods)
         minimum = len(pods) + bound if min_count is None else min_count
@@ -89,12 +99,24 @@ class Scene:
         return self.gang(name, *(a_pod(f"{name}-{i}", cpu, **more) for i in range(count)), **keep)
 
     def composite(
-        self, name: str, *children: Demand, min_groups: int | None = None, topology: str | None = None, domains: tuple[str, ...] = ()
+        self,
+        name: str,
+        *children: Demand,
+        min_groups: int | None = None,
+        topology: str | None = None,
+        domains: tuple[str, ...] = (),
     ) -> Branch:
         minimum = len(children) if min_groups is None else min_groups
         return Branch(GroupKey("CompositePodGroup", "default", name), minimum, children, topology, domains)
 
+    def fresh(self, demand: Demand) -> Demand:
+        """The demand with the shapes of this moment: a selector met later may have told pods apart."""
+        if isinstance(demand, Leaf):
+            return replace(demand, members=tuple(self.member(self.pods[m.uid], m.priority) for m in demand.members))
+        return replace(demand, children=tuple(self.fresh(child) for child in demand.children))
+
     def plan(self, demand: Demand, steps: int = DEFAULT_STEPS, **more: Any) -> Result:
+        demand = self.fresh(demand)
         before = self.cluster.used.copy()
         with self.cluster.trial() as trial:
             verdict = plan(demand, trial, Budget(steps), **more)

@@ -18,7 +18,11 @@ assert POD is not None
 assert ROLE is not None
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )
@@ -217,3 +221,22 @@ def test_bytes_that_are_not_json_are_a_bad_request(body: bytes):
     result = attempt(lambda: decode_json(body))
 
     assert not isinstance(result, ApiError) or result.code == 400
+
+
+def test_nesting_without_end_is_refused():
+    deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
+    for body in (deep, b"[" * 100_000, b'{"spec":' + b"[" * 300 + b"]" * 300 + b"}"):
+        with pytest.raises(ApiError) as caught:
+            decode_json(body)
+        assert caught.value.code == 400
+
+
+def test_a_recursive_kind_cannot_be_nested_without_end():
+    workload = schema.kind("scheduling.k8s.io", "v1alpha3", "Workload")
+    assert workload is not None
+    spec: dict[str, Any] = {}
+    for _ in range(2000):
+        spec = {"compositePodGroupTemplates": [spec]}
+
+    with pytest.raises(ApiError, match="exceeded max depth"):
+        fields.canonicalise({"spec": spec}, workload)

@@ -12,7 +12,7 @@ from muster.api.errors import ApiError
 from muster.server import protobuf
 
 GOLDENS = Path(__file__).parents[4] / "shared/testdata/api"
-FILES = sorted(GOLDENS.glob("*.pb"))
+FILES = sorted([*GOLDENS.glob("*.pb"), *GOLDENS.glob("v1.36/*.pb")])
 
 
 def attempt(body: bytes) -> Any:
@@ -48,7 +48,7 @@ META = chunk(1, chunk(1, b"p"))
 
 
 @pytest.mark.skipif(not FILES, reason="the golden files of the shared test data are not here")
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_golden_body_decodes_to_its_json(path: Path):
     assert protobuf.decode(path.read_bytes()) == json.loads(path.with_suffix(".json").read_text())
 

@@ -180,22 +180,30 @@ async def main():
     store = SqliteStore.open(sys.argv[1])
     async def client(n):
         for i in range(10_000):
-            record = await store.create("pods", (f"c{n}", f"p{i}"), "u", lambda revision: b'{"n":%d}' % revision)
-            print(record.revision, f"c{n}", f"p{i}", flush=True)
+            key = (f"{sys.argv[2]}-{n}", f"p{i}")
+            record = await store.create("pods", key, "u", lambda revision: b'{"n":%d}' % revision)
+            print(record.revision, *key, flush=True)
     await asyncio.gather(*(client(n) for n in range(8)))
 
 asyncio.run(main())
 """
 
 
-async def test_kill_nine_loses_no_acknowledged_write(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", _VICTIM, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+def killed_while_writing(directory: Path, prefix: str = "c") -> dict[tuple[str, str], int]:
+    """The writes that were acknowledged by a process that was killed in the middle of its work."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _VICTIM, str(directory), prefix], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(200)]
     process.kill()
     rest, _ = process.communicate()
     lines += [line for line in rest.splitlines(keepends=True) if line.endswith("\n")]
-    acknowledged = {(line.split()[1], line.split()[2]): int(line.split()[0]) for line in lines if line.strip()}
+    return {(line.split()[1], line.split()[2]): int(line.split()[0]) for line in lines if line.strip()}
+
+
+async def test_kill_nine_loses_no_acknowledged_write(tmp_path: Path) -> None:
+    acknowledged = killed_while_writing(tmp_path)
 
     store = SqliteStore.open(tmp_path)
     try:
@@ -208,3 +216,14 @@ async def test_kill_nine_loses_no_acknowledged_write(tmp_path: Path) -> None:
         assert revisions == list(range(2, store.revision + 1))
     finally:
         await store.close()
+
+
+@pytest.mark.e2e
+async def test_forty_kills_in_a_row_lose_nothing(tmp_path: Path) -> None:
+    everything: dict[tuple[str, str], int] = {}
+    for _ in range(40):
+        everything |= killed_while_writing(tmp_path, f"r{len(everything)}")
+        store = SqliteStore.open(tmp_path)
+        found = {record.key: record.revision for record in store.table("pods").scan()}
+        await store.close()
+        assert everything.items() <= found.items()

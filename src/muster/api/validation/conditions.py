@@ -12,6 +12,10 @@ REASON_LIMIT = 1024
 MESSAGE_LIMIT = 32768
 
 _REASON = r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_REASON_RULE = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
+    "characters or '_,:', and must end with an alphanumeric character or '_'"
+)
 _reason = re.compile(_REASON)
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})", re.ASCII)
 _STATUSES = ("False", "True", "Unknown")
@@ -41,12 +45,12 @@ def as_type(condition: object) -> str:
 
 def _condition(condition: Obj, path: str) -> Errors:
     kind, status = as_type(condition), fields.as_text(condition.get("status"))
-    errors = [FieldError(REQUIRED, f"{path}.type", None, "must be set")] if not kind else []
+    errors = [FieldError(REQUIRED, f"{path}.type", None, "is required")] if not kind else []
     if kind:
         complaints = formats.qualified_name(kind)
         errors += [FieldError(INVALID, f"{path}.type", kind, complaint) for complaint in complaints]
     if not status:
-        errors.append(FieldError(REQUIRED, f"{path}.status", None, "must be set"))
+        errors.append(FieldError(REQUIRED, f"{path}.status"))
     elif status not in _STATUSES:
         listed = ", ".join(f'"{known}"' for known in _STATUSES)
         errors.append(FieldError(NOT_SUPPORTED, f"{path}.status", status, f"supported values: {listed}"))
@@ -64,7 +68,7 @@ def _condition(condition: Obj, path: str) -> Errors:
 
 def _when(moment: object, path: str) -> Errors:
     if not moment:
-        return [FieldError(REQUIRED, path, None, "must be set")]
+        return [FieldError(REQUIRED, path)]
     if not isinstance(moment, str) or not _TIME.fullmatch(moment):
         return [FieldError(INVALID, path, moment, "must be a time like 2026-01-31T12:00:00Z")]
     return []
@@ -72,15 +76,11 @@ def _when(moment: object, path: str) -> Errors:
 
 def _why(reason: str, path: str) -> Errors:
     if not reason:
-        return [FieldError(REQUIRED, path, None, "must be set")]
+        return [FieldError(REQUIRED, path)]
     errors: Errors = []
+    if not _reason.fullmatch(reason):
+        examples = ("my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")
+        errors.append(FieldError(INVALID, path, reason, formats.taught(_REASON_RULE, _REASON, *examples)))
     if len(reason) > REASON_LIMIT:
         errors.append(FieldError(TOO_LONG, path, None, f"may not be more than {REASON_LIMIT} bytes"))
-    if not _reason.fullmatch(reason):
-        taught = (
-            "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
-            "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name', or 'MY_NAME', "
-            f"or 'MyName', or 'ReasonA,ReasonB', or 'ReasonA:ReasonB', regex used for validation is '{_REASON}')"
-        )
-        errors.append(FieldError(INVALID, path, reason, taught))
     return errors

@@ -72,16 +72,16 @@ def as_text(value: Any) -> str:
 def frozen(change: Change) -> Errors:
     """The field may not change once the object exists."""
     if change.update and not change.same:
-        return [FieldError(INVALID, change.path, change.new, IMMUTABLE)]
+        return [FieldError(INVALID, change.path, None, IMMUTABLE)]
     return []
 
 
 def neither_set_nor_cleared(change: Change) -> Errors:
     """The field stays set, or unset, for ever; what is inside may change."""
     if change.update and change.old is None and change.new is not None:
-        return [FieldError(INVALID, change.path, change.new, "field cannot be set once created")]
+        return [FieldError(INVALID, change.path, None, "field cannot be set once created")]
     if change.update and change.old is not None and change.new is None:
-        return [FieldError(INVALID, change.path, change.new, "field cannot be cleared once set")]
+        return [FieldError(INVALID, change.path, None, "field cannot be cleared once set")]
     return []
 
 
@@ -149,7 +149,8 @@ def too_many(change: Change, limit: int) -> Errors:
     count = len(as_list(change.new))
     if count <= limit:
         return []
-    return [FieldError(TOO_MANY, change.path, count, f"must have at most {limit} items")]
+    noun = "item" if limit == 1 else "items"
+    return [FieldError(TOO_MANY, change.path, count, f"must have at most {limit} {noun}")]
 
 
 def items_by_name(change: Change) -> tuple[list[Change], Errors]:
@@ -162,7 +163,7 @@ def items_by_name(change: Change) -> tuple[list[Change], Errors]:
         name = as_text(as_object(item).get("name"))
         path = f"{change.path}[{index}]"
         if name in seen:
-            errors.append(FieldError(DUPLICATE, path, name))
+            errors.append(FieldError(DUPLICATE, path, item))
         seen.add(name)
         items.append(Change(path, item, old.get(name, MISSING)))
     return items, errors
@@ -174,6 +175,5 @@ def fixed_items(change: Change, items: Sequence[Change]) -> Errors:
         return []
     errors = [FieldError(FORBIDDEN, item.path, None, "item may not be added") for item in items if not item.update]
     names = {as_text(as_object(item.new).get("name")) for item in items}
-    if any(as_text(as_object(item).get("name")) not in names for item in as_list(change.old)):
-        errors.append(FieldError(FORBIDDEN, change.path, None, "item may not be removed"))
-    return errors
+    gone = [item for item in as_list(change.old) if as_text(as_object(item).get("name")) not in names]
+    return errors + [FieldError(FORBIDDEN, change.path, None, "item may not be removed") for _ in gone]

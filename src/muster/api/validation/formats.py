@@ -30,8 +30,7 @@ _SUBDOMAIN_RULE = (
     "and end with an alphanumeric character"
 )
 _QUALIFIED_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    "character"
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
 _VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
@@ -40,27 +39,33 @@ _VALUE_RULE = (
 
 
 def too_long(limit: int) -> str:
-    return f"must be no more than {limit} characters"
+    return f"must be no more than {limit} bytes"
 
 
-def _taught(rule: str, pattern: str, *examples: str) -> str:
-    shown = " or ".join(f"'{example}'" for example in examples)
+def taught(rule: str, pattern: str, *examples: str) -> str:
+    """A rule with examples of texts that keep it, in Kubernetes' own punctuation."""
+    shown = ",  or ".join(f"'{example}'" for example in examples)
     return f"{rule} (e.g. {shown}, regex used for validation is '{pattern}')"
+
+
+def _over(text: str, limit: int) -> list[str]:
+    return [too_long(limit)] if len(text) > limit or len(text.encode(errors="replace")) > limit else []
 
 
 def dns_label(text: str) -> list[str]:
     """A DNS label: the k8s-short-name format."""
-    found = [too_long(LABEL_LIMIT)] if len(text) > LABEL_LIMIT else []
+    found = _over(text, LABEL_LIMIT)
     if not _label.fullmatch(text):
-        found.append(_taught(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
+        dotted = _subdomain.fullmatch(text) is not None
+        found.append("must not contain dots" if dotted else taught(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
     return found
 
 
 def dns_subdomain(text: str) -> list[str]:
     """A DNS subdomain: the k8s-long-name format, and the name of most objects."""
-    found = [too_long(SUBDOMAIN_LIMIT)] if len(text) > SUBDOMAIN_LIMIT else []
+    found = _over(text, SUBDOMAIN_LIMIT)
     if not _subdomain.fullmatch(text):
-        found.append(_taught(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+        found.append(taught(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
     return found
 
 
@@ -77,26 +82,22 @@ def qualified_name(text: str) -> list[str]:
         else:
             found += [f"prefix part {complaint}" for complaint in dns_subdomain(prefix)]
     else:
-        rule = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with"
-        rule += " an alphanumeric character"
-        return [
-            _taught(rule, _QUALIFIED, "MyName", "my.name", "123-abc")
-            + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
+        key = taught(f"a valid label key {_QUALIFIED_RULE}", _QUALIFIED, "MyName", "my.name", "123-abc")
+        return [f"{key} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     if not name:
         found.append("name part must be non-empty")
-    elif len(name) > LABEL_LIMIT:
-        found.append(f"name part {too_long(LABEL_LIMIT)}")
+    else:
+        found += [f"name part {complaint}" for complaint in _over(name, LABEL_LIMIT)]
     if not _qualified.fullmatch(name):
-        found.append(_taught(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc"))
+        found.append(taught(f"name part {_QUALIFIED_RULE}", _QUALIFIED, "MyName", "my.name", "123-abc"))
     return found
 
 
 def label_value(text: str) -> list[str]:
     """A label's value: empty, or up to 63 characters."""
-    found = [too_long(LABEL_LIMIT)] if len(text) > LABEL_LIMIT else []
+    found = _over(text, LABEL_LIMIT)
     if not _value.fullmatch(text):
-        found.append(_taught(_VALUE_RULE, _VALUE, "MyValue", "my_value", "12345"))
+        found.append(taught(_VALUE_RULE, _VALUE, "MyValue", "my_value", "12345"))
     return found
 
 

@@ -25,12 +25,11 @@ def policy(change: Change, minimum: str) -> Errors:
     if change.same:
         return []
     gang = change.at("gang")
-    errors = fields.frozen(change.at("basic"))
+    errors = fields.union(change, POLICY_MEMBERS) + fields.frozen(change.at("basic"))
     moved = fields.neither_set_nor_cleared(gang)
-    errors += moved
     if not moved and gang.new is not None and not gang.same:
         errors += fields.at_least_one(gang.at(minimum))
-    return errors + fields.union(change, POLICY_MEMBERS)
+    return errors + moved
 
 
 def fixed_policy(change: Change) -> Errors:
@@ -38,11 +37,14 @@ def fixed_policy(change: Change) -> Errors:
     return fields.frozen(change) or policy(change, "minGroupCount")
 
 
-def constraints(change: Change, enabled: bool = True) -> Errors:
-    """At most one topology key, and it may not change."""
+def constraints(change: Change, *, gate: bool = True, clearable: bool = False) -> Errors:
+    """At most one topology key, and it may not change. `clearable`: with the gate off, it may be taken away."""
     if change.same or (change.new is None and not change.update):
         return []
-    if errors := fields.gated(change, enabled) or fields.frozen(change):
+    errors = fields.gated(change, gate)
+    if gate or not clearable:
+        errors += fields.frozen(change)
+    if errors or change.new is None:
         return errors
     topology = change.at("topology")
     if errors := fields.too_many(topology, 1):
@@ -68,8 +70,8 @@ def priority(holder: Change, feature_gates: FeatureGates) -> Errors:
     errors = fields.frozen(_unset(name)) or fields.text(name, formats.dns_subdomain)
     errors += fields.frozen(value) or fields.at_most(value, MAX_PRIORITY)
     allowed = feature_gates.enabled(gates.PREEMPTION_POLICY)
-    errors += fields.gated(policy_, allowed) or fields.frozen(policy_) or fields.one_of(policy_, POLICIES)
-    return errors
+    refused = fields.gated(policy_, allowed) + fields.frozen(policy_)
+    return errors + (refused or fields.one_of(policy_, POLICIES))
 
 
 def _unset(change: Change) -> Change:
@@ -78,20 +80,18 @@ def _unset(change: Change) -> Change:
     return Change(change.path, change.new or None, old)
 
 
-def resource_claims(change: Change, enabled: bool) -> Errors:
+def resource_claims(change: Change) -> Errors:
     """Up to four claims, each naming exactly one source; the list may not change."""
-    if change.same or (not change.new and not change.update):
+    if change.same:
         return []
-    if errors := fields.gated(change, enabled) or fields.frozen(change):
-        return errors
-    if errors := fields.too_many(change, MAX_RESOURCE_CLAIMS):
+    if errors := fields.frozen(change) + fields.too_many(change, MAX_RESOURCE_CLAIMS):
         return errors
     items, errors = fields.items_by_name(change)
     for item in items:
+        errors += fields.union(item, CLAIM_MEMBERS)
         errors += fields.text(item.at("name"), formats.dns_label, required=True)
         for member in CLAIM_MEMBERS:
             errors += fields.text(item.at(member), formats.dns_subdomain)
-        errors += fields.union(item, CLAIM_MEMBERS)
     return errors
 
 
@@ -99,17 +99,19 @@ def workload_ref(change: Change, *, required: bool) -> Errors:
     """The template a group was made from: both names are needed, neither may change."""
     if change.same:
         return []
-    if errors := fields.frozen(change):
+    errors = fields.frozen(change)
+    if change.new is None and required:
+        errors.append(fields.FieldError(fields.REQUIRED, change.path))
+    if errors or change.new is None:
         return errors
-    if change.new is None:
-        return [fields.FieldError(fields.REQUIRED, change.path)] if required else []
     errors = fields.text(change.at("workloadName"), formats.dns_subdomain, required=True)
     return errors + fields.text(change.at("templateName"), formats.dns_label, required=True)
 
 
 def parent(change: Change, enabled: bool) -> Errors:
     """The name of the group above; it may not change."""
-    return fields.gated(change, enabled) or fields.frozen(change) or fields.text(change, formats.dns_subdomain)
+    refused = fields.gated(change, enabled) + fields.frozen(change)
+    return refused or fields.text(change, formats.dns_subdomain)
 
 
 # --- before validation -----------------------------------------------------------------------------

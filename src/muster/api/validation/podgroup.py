@@ -21,12 +21,14 @@ def default(obj: Obj) -> None:
 
 def prepare(new: Obj, old: Obj | None, subresource: str, feature_gates: FeatureGates = gates.DEFAULT) -> None:
     """Restore what this write may not touch and drop the fields whose gate is off."""
+    stored = fields.as_object((old or {}).get("spec"))
     if subresource == "status" and old is not None:
         group_fields.keep_all_but_status(new, old)
+        enabled, in_use = feature_gates.enabled(gates.RESOURCE_CLAIMS), bool(stored.get("resourceClaims"))
+        group_fields.drop(new.get("status"), "resourceClaimStatuses", enabled=enabled, in_use=in_use)
         return
     group_fields.keep_status(new, old)
     group_fields.keep_preemption_policy(new, old)
-    stored = fields.as_object((old or {}).get("spec"))
     for field, gate in (
         ("parentCompositePodGroupName", gates.COMPOSITE),
         ("schedulingConstraints", gates.TOPOLOGY),
@@ -48,9 +50,9 @@ def validate(new: Obj, old: Obj | None, subresource: str, feature_gates: Feature
         why = "must be set when parentCompositePodGroupName is set"
         errors.append(FieldError(REQUIRED, "spec.workloadRef", None, why))
     errors += group_fields.policy(spec.at("schedulingPolicy"), "minCount")
-    errors += group_fields.constraints(spec.at("schedulingConstraints"), feature_gates.enabled(gates.TOPOLOGY))
-    claims_on = feature_gates.enabled(gates.RESOURCE_CLAIMS)
-    errors += group_fields.resource_claims(spec.at("resourceClaims"), claims_on)
+    topology_on = feature_gates.enabled(gates.TOPOLOGY)
+    errors += group_fields.constraints(spec.at("schedulingConstraints"), gate=topology_on, clearable=True)
+    errors += group_fields.resource_claims(spec.at("resourceClaims"))
     errors += group_fields.disruption_mode(spec.at("disruptionMode"))
     return errors + group_fields.priority(spec, feature_gates)
 
@@ -64,15 +66,14 @@ def _status(new: Obj, old: Obj | None) -> Errors:
 def _claim_statuses(change: Change, spec: Obj) -> Errors:
     if change.same:
         return []
-    if errors := fields.too_many(change, MAX_RESOURCE_CLAIMS):
-        return errors
     declared = {fields.as_object(claim).get("name") for claim in fields.as_list(spec.get("resourceClaims"))}
     items, errors = fields.items_by_name(change)
+    if refused := fields.too_many(change, MAX_RESOURCE_CLAIMS):
+        errors = refused
     for item in items:
+        errors += [] if refused else fields.text(item.at("resourceClaimName"), formats.dns_subdomain)
         name = item.at("name")
-        errors += fields.text(name, formats.dns_label, required=True)
-        errors += fields.text(item.at("resourceClaimName"), formats.dns_subdomain)
-        if name.new and name.new not in declared:
+        if name.new not in declared:
             why = "must match the name of an entry in `spec.resourceClaims`"
-            errors.append(FieldError(INVALID, name.path, name.new, why))
+            errors.append(FieldError(INVALID, name.path, fields.as_text(name.new), why))
     return errors

@@ -42,27 +42,28 @@ def default(obj: Obj) -> None:
 
 
 def prepare(new: Obj, old: Obj | None, subresource: str, feature_gates: FeatureGates = gates.DEFAULT) -> None:
-    """Drop the fields whose gate is off, unless the stored Workload uses them."""
-    stored = list(templates(old)) if old is not None else []
+    """Drop the fields whose gate is off, unless the same template of the stored Workload uses them."""
     in_use = bool(fields.as_object((old or {}).get("spec")).get(COMPOSITES))
     group_fields.drop(new.get("spec"), COMPOSITES, enabled=feature_gates.enabled(gates.COMPOSITE), in_use=in_use)
-    for field, gate in (
-        ("schedulingConstraints", gates.TOPOLOGY),
-        ("resourceClaims", gates.RESOURCE_CLAIMS),
-        ("preemptionPolicy", gates.PREEMPTION_POLICY),
-    ):
-        in_use = any(template.body.get(field) for template in stored)
-        for template in templates(new):
+    # Names are unique in the tree, so a name is enough to find a template again.
+    stored = {fields.as_text(each.body.get("name")): each.body for each in templates(old or {})}
+    for template in templates(new):
+        before = stored.get(fields.as_text(template.body.get("name")), {})
+        for field, gate in (
+            ("schedulingConstraints", gates.TOPOLOGY),
+            ("resourceClaims", gates.RESOURCE_CLAIMS),
+            ("preemptionPolicy", gates.PREEMPTION_POLICY),
+        ):
             # A composite template's constraint has no gate of its own: it comes and goes with its template.
             enabled = feature_gates.enabled(gate) or (template.composite and gate == gates.TOPOLOGY)
-            group_fields.drop(template.body, field, enabled=enabled, in_use=in_use)
+            group_fields.drop(template.body, field, enabled=enabled, in_use=bool(before.get(field)))
 
 
 def validate(new: Obj, old: Obj | None, subresource: str, feature_gates: FeatureGates = gates.DEFAULT) -> Errors:
     """Every error of a Workload; `old` is None on a create."""
     spec = Change("spec", fields.as_object(new.get("spec")), MISSING if old is None else old.get("spec"))
-    errors = _controller(spec.at("controllerRef"))
-    errors += fields.union(spec, (LEAVES, COMPOSITES))
+    errors = fields.union(spec, (LEAVES, COMPOSITES))
+    errors += _controller(spec.at("controllerRef"))
     errors += _leaves(spec.at(LEAVES), feature_gates)
     composites = spec.at(COMPOSITES)
     errors += fields.gated(composites, feature_gates.enabled(gates.COMPOSITE)) or _composites(
@@ -84,11 +85,10 @@ def _controller(change: Change) -> Errors:
 
 
 def _listed(change: Change) -> tuple[list[Change], Errors]:
-    """The templates of one list, or none of them when there are too many to look at."""
-    if errors := fields.too_many(change, MAX_TEMPLATES):
-        return [], errors
+    """The templates of one list, or none of them when the list itself is refused."""
     items, errors = fields.items_by_name(change)
-    return items, errors + fields.fixed_items(change, items)
+    refused = fields.too_many(change, MAX_TEMPLATES) + fields.fixed_items(change, items)
+    return ([], refused) if refused else (items, errors)
 
 
 def _leaves(change: Change, feature_gates: FeatureGates) -> Errors:
@@ -100,9 +100,9 @@ def _leaves(change: Change, feature_gates: FeatureGates) -> Errors:
             continue
         errors += fields.text(item.at("name"), formats.dns_label, required=True)
         errors += group_fields.policy(item.at("schedulingPolicy"), "minCount")
-        errors += group_fields.constraints(item.at("schedulingConstraints"), feature_gates.enabled(gates.TOPOLOGY))
-        claims_on = feature_gates.enabled(gates.RESOURCE_CLAIMS)
-        errors += group_fields.resource_claims(item.at("resourceClaims"), claims_on)
+        topology_on = feature_gates.enabled(gates.TOPOLOGY)
+        errors += group_fields.constraints(item.at("schedulingConstraints"), gate=topology_on)
+        errors += group_fields.resource_claims(item.at("resourceClaims"))
         errors += group_fields.disruption_mode(item.at("disruptionMode"))
         errors += group_fields.priority(item, feature_gates)
     return errors
@@ -134,17 +134,19 @@ def templates(workload: Obj) -> Iterator[Template]:
 
 
 def _below(holder: Obj, path: str, parent: Obj | None, level: int) -> Iterator[Template]:
-    for listed, composite in ((LEAVES, False), (COMPOSITES, True)):
-        where = f"{path}.{listed}"
-        if composite and level >= MAX_DEPTH:
-            return
-        # Lists past their limit are reported as such; what lies behind the limit is not looked at.
-        for index, item in enumerate(fields.as_list(holder.get(listed))[: MAX_TEMPLATES * 2]):
-            if isinstance(item, dict):
-                body = cast("Obj", item)
-                yield Template(f"{where}[{index}]", where, body, composite, parent)
-                if composite:
-                    yield from _below(body, f"{where}[{index}]", body, level + 1)
+    leaves = list(_entries(holder, f"{path}.{LEAVES}", LEAVES, parent))
+    composites = list(_entries(holder, f"{path}.{COMPOSITES}", COMPOSITES, parent)) if level < MAX_DEPTH else []
+    yield from leaves
+    yield from composites
+    for composite in composites:
+        yield from _below(composite.body, composite.path, composite.body, level + 1)
+
+
+def _entries(holder: Obj, where: str, listed: str, parent: Obj | None) -> Iterator[Template]:
+    # Lists past their limit are reported as such; what lies behind the limit is not looked at.
+    for index, item in enumerate(fields.as_list(holder.get(listed))[: MAX_TEMPLATES * 2]):
+        if isinstance(item, dict):
+            yield Template(f"{where}[{index}]", where, cast("Obj", item), listed == COMPOSITES, parent)
 
 
 def _tree(workload: Obj, *, created: bool) -> Errors:
@@ -190,13 +192,15 @@ def _depth(workload: Obj) -> Errors:
 
 
 def _one_priority(workload: Obj) -> Errors:
-    flat, found = True, set[tuple[str, str]]()
-    for template in templates(workload):
-        flat = flat and not template.composite
-        value = template.body.get("priority")
-        found.add((fields.as_text(template.body.get("priorityClassName")), "" if value is None else str(value)))
-    if len(found) < 2:
+    found = [(each.listed_in == f"spec.{LEAVES}", _priority(each.body)) for each in templates(workload)]
+    if len({priority for _, priority in found}) < 2:
         return []
-    shown = ", ".join(" ".join(part for part in pair if part) or "none" for pair in sorted(found))
+    if len({priority for flat, priority in found if flat}) > 1:
+        return [FieldError(INVALID, "spec", None, "detected multiple priority configurations")]
     why = "all priority and priorityClassName values must be identical, detected multiple values"
-    return [FieldError(INVALID, "spec", shown, "detected multiple priority configurations" if flat else why)]
+    return [FieldError(INVALID, "spec", None, why)]
+
+
+def _priority(template: Obj) -> tuple[str, str]:
+    value = template.get("priority")
+    return fields.as_text(template.get("priorityClassName")), "" if value is None else str(value)

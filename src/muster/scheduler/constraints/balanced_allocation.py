@@ -24,6 +24,7 @@ class NodeResourcesBalancedAllocation(Constraint):
     name = "NodeResourcesBalancedAllocation"
     weight = 1
     scores = Reach.LOAD
+    arguments = frozenset(("resources",))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)
@@ -39,11 +40,17 @@ class NodeResourcesBalancedAllocation(Constraint):
         return self._score(shape, cluster, slots, ahead)
 
     def _score(self, shape: Shape, cluster: Cluster, slots: Slots, ahead: int | Ints) -> Ints:
-        rows = listed(self, self.resources, shape, cluster)
-        allocs = [cluster.alloc[row][slots] for row, _, _ in rows]
-        before = [cluster.used[row][slots] + size * ahead for row, size, _ in rows]
-        after = [used + size for used, (_, size, _) in zip(before, rows, strict=True)]
-        return 50 + (50 + _evenness(after, allocs) - _evenness(before, allocs)) // 2
+        shares: list[Floats] = []
+        present: list[Bools] = []
+        for row, size, _ in listed(self, self.resources, shape, cluster):
+            alloc = cluster.alloc[row][slots]
+            used = cluster.used[row][slots] + size * ahead
+            # Both at once: the node as it is, and with the pod.
+            both = np.stack((used, used + size))
+            present.append(alloc > 0)
+            shares.append(np.minimum(1.0, both / np.maximum(alloc, 1)))
+        before, after = _evenness(shares, present)
+        return 50 + (50 + after - before) // 2
 
     def score_one(self, shape: Shape, cluster: Cluster, slot: int) -> int:
         before: list[float] = []
@@ -57,18 +64,14 @@ class NodeResourcesBalancedAllocation(Constraint):
         return 50 + (50 + _evenness_of(after) - _evenness_of(before)) // 2
 
 
-def _evenness(used: list[Ints], allocs: list[Ints]) -> Ints:
+def _evenness(shares: list[Floats], present: list[Bools]) -> Ints:
     """100 where all shares are alike, less the further they are apart."""
-    shares: list[Floats] = []
-    present = [alloc > 0 for alloc in allocs]
-    for amount, alloc, there in zip(used, allocs, present, strict=True):
-        shares.append(np.where(there, np.minimum(1.0, amount / np.maximum(alloc, 1)), 0.0))
     return ((1 - _deviation(shares, present)) * 100).astype(np.int64)
 
 
 def _deviation(shares: list[Floats], present: list[Bools]) -> Floats:
     if len(shares) < 2:
-        return np.zeros(1)
+        return np.zeros((2, 1))
     if len(shares) == 2:
         return np.where(present[0] & present[1], np.abs((shares[0] - shares[1]) / 2), 0.0)
     count = np.maximum(sum(there.astype(np.int64) for there in present), 1)

@@ -58,6 +58,7 @@ class Constraint:
     text: ClassVar[str] = ""
     final: ClassVar[bool] = False
     entangles: ClassVar[bool] = False
+    arguments: ClassVar[frozenset[str] | None] = frozenset()  # None: any
     watches: ClassVar[frozenset[str]] = frozenset()
     cures: ClassVar[Changes] = frozenset()
 

@@ -47,6 +47,7 @@ class InterPodAffinity(Constraint):
     filters = scores = Reach.PODS
     entangles = True
     text = "node(s) didn't match pod affinity rules"
+    arguments = frozenset(("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"))
     cures = frozenset((NODE_ADDED, NODE_LABELS, POD_PLACED, POD_GONE, POD_CHANGED, NAMESPACE))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:

@@ -34,6 +34,7 @@ class NodeAffinity(Constraint):
     scaled = True
     text = "node(s) didn't match Pod's node affinity/selector"
     final = True
+    arguments = frozenset(("addedAffinity",))
     cures = frozenset((NODE_ADDED, NODE_LABELS))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:

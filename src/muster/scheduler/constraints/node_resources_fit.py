@@ -28,6 +28,7 @@ class NodeResourcesFit(Constraint):
     name = "NodeResourcesFit"
     weight = 1
     filters = scores = Reach.LOAD
+    arguments = frozenset(("scoringStrategy", "ignoredResources", "ignoredResourceGroups"))
     cures = frozenset((NODE_ADDED, NODE_ALLOCATABLE, POD_GONE, POD_CHANGED))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
@@ -38,8 +39,8 @@ class NodeResourcesFit(Constraint):
             raise ValueError(f"unknown scoring strategy {self.strategy!r}; known are {LEAST}, {MOST}, {RATIO}")
         self.resources = weighted_resources(strategy.get("resources"))
         self.curve: Ints | None = curve(strategy.get("requestedToCapacityRatio")) if self.strategy == RATIO else None
-        self.ignored = frozenset(self.args.get("ignoredResources") or ())
-        self.ignored_groups = frozenset(self.args.get("ignoredResourceGroups") or ())
+        self.ignored: frozenset[str] = frozenset(self.args.get("ignoredResources") or ())
+        self.ignored_groups: frozenset[str] = frozenset(self.args.get("ignoredResourceGroups") or ())
 
     # --- room --------------------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ class NodeResourcesFit(Constraint):
         whole = np.maximum(alloc, 1)
         match self.strategy:
             case "LeastAllocated":
-                return np.where(wanted > alloc, 0, (alloc - wanted) * MAX_SCORE // whole)
+                return np.maximum((alloc - wanted) * MAX_SCORE // whole, 0)
             case "MostAllocated":
                 return np.minimum(wanted, alloc) * MAX_SCORE // whole
             case _:
@@ -134,7 +135,8 @@ class NodeResourcesFit(Constraint):
     def _rows(self, shape: Shape, cluster: Cluster) -> list[tuple[int, int, int]]:
         """Row, the pod's own amount, weight; cpu and memory with the filler."""
         rows = listed(self, self.resources, shape, cluster)
-        filled = dict(zip((CPU, MEMORY), shape.footprint.needs.assumed, strict=True))
+        cpu, memory = shape.footprint.needs.assumed
+        filled: dict[int, int] = {CPU: cpu, MEMORY: memory}
         return shape.fresh(
             (self, "rows"), len(cluster.resources), lambda: [(r, filled.get(r, size), w) for r, size, w in rows]
         )

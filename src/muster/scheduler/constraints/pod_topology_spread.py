@@ -1,4 +1,4 @@
-"""Pods of one kind are spread over domains: hard constraints bound the skew, soft ones and the defaults add to the score."""
+"""Pods of one kind are spread over domains: hard constraints bound the skew, soft ones and defaults score."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class PodTopologySpread(Constraint):
     entangles = True
     text = "node(s) didn't match pod topology spread constraints"
     missing = "node(s) didn't match pod topology spread constraints (missing required label)"
+    arguments = frozenset(("defaultConstraints", "defaultingType"))
     watches = frozenset(("selectors",))
     cures = frozenset((NODE_ADDED, NODE_REMOVED, NODE_LABELS, NODE_TAINTS, POD_PLACED, POD_GONE, POD_CHANGED))
 

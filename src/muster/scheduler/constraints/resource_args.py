@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def curve(ratio: Mapping[str, Any] | None) -> Ints:
     points = [(int(p.get("utilization") or 0), int(p.get("score") or 0) * 10) for p in (ratio or {}).get("shape") or ()]
     if not points:
         raise ValueError("RequestedToCapacityRatio needs requestedToCapacityRatio.shape with at least one point")
-    for (before, _), (after, _) in zip(points, points[1:], strict=False):
+    for (before, _), (after, _) in pairwise(points):
         if before >= after:
             raise ValueError("utilization of the shape's points must rise from point to point")
     if any(not 0 <= at <= 100 or not 0 <= score <= 100 for at, score in points):

@@ -4,5 +4,7 @@
 """
 
 from muster.scheduler.planning.planner import DEFAULT_STEPS, plan
+from muster.scheduler.planning.proofcheck import check_proof
+from muster.scheduler.planning.validate import validate
 
-__all__ = ["DEFAULT_STEPS", "plan"]
+__all__ = ["DEFAULT_STEPS", "check_proof", "plan", "validate"]

@@ -70,6 +70,8 @@ class Board:
         """The domains of a label key inside a scope, by value id; nodes without the label are in none."""
         known = self._domains.get((scope, key))
         if known is None:
+            if not len(scope.nodes):
+                return {}
             values = self.columns[key][scope.nodes]
             order = np.argsort(values, kind="stable")
             found, starts = np.unique(values[order], return_index=True)

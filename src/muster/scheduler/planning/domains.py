@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.scheduler.planning.board import Ints, Mask
+from muster.scheduler.arrays import Ids, Ints
+from muster.scheduler.planning.board import Mask
 from muster.scheduler.planning.goal import Goal, LeafGoal
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ class Domains:
     def of(cls, seating: Seating, key: str, mask: Mask | None) -> Domains:
         ids = seating.cluster.labels(key)
         if mask is not None:
-            ids = np.where(mask, ids, 0)
-        return cls(key, ids, int(ids.max(initial=0)) + 1, mask)
+            ids = cast(Ids, np.where(mask, ids, 0))
+        return cls(key, ids.astype(np.int64), int(ids.max(initial=0)) + 1, mask)
 
     def sums(self, values: Ints) -> Floats:
-        return np.bincount(self.ids, weights=values, minlength=self.size)
+        return cast(Floats, np.bincount(self.ids, weights=values, minlength=self.size))
 
 
 def potential(seating: Seating, goal: Goal, domains: Domains) -> Potential:
@@ -101,19 +102,26 @@ def _best_part(seating: Seating, seats: Ints, domains: Domains, key: str) -> Flo
     return sums.reshape(domains.size, width).max(axis=1)
 
 
-def ranked(seating: Seating, goal: Goal, domains: Domains, found: Potential) -> list[tuple[int, int]]:
+def ranked(
+    seating: Seating, goal: Goal, domains: Domains, found: Potential, *, only_best: bool = False
+) -> list[tuple[int, int]]:
     """The able domains as (score, value), best first."""
     able = np.flatnonzero(found.able & (found.pods > 0))
     able = able[able > 0]
     if goal.pin is not None:
         pinned = seating.cluster.label_id(domains.key, goal.pin) if goal.pin else 0
         able = able[able == pinned]
-    if not len(able):
-        return []
+    if len(able) < 2:
+        return [(0, int(value)) for value in able]
     scores = score(seating, domains, able, goal.bound + found.pods[able], found.usage[:, able])
-    seed = seating.cluster.seed
-    names = [seating.cluster.label_value(domains.key, int(value)) for value in able]
-    order = sorted(zip((-scores).tolist(), (domain_rank(seed, name) for name in names), able.tolist(), strict=True))
+    if only_best:
+        top = scores == scores.max()
+        able, scores = able[top], scores[top]
+    seed, label = seating.cluster.seed, seating.cluster.label_column(domains.key).values
+    order = sorted(
+        (-points, domain_rank(seed, label[value]), value)
+        for points, value in zip(scores.tolist(), able.tolist(), strict=True)
+    )
     return [(-negative, value) for negative, _, value in order]
 
 

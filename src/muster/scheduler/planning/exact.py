@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.scheduler.planning.board import Ints
+from muster.scheduler.planning.packing import finish
 from muster.scheduler.planning.question import Question
 from muster.scheduler.planning.verdict import Budget
 
@@ -24,6 +25,8 @@ PATTERNS_PER_STEP = 8
 MAX_PATTERNS = 4000
 MAX_DEPTH = 600
 ROUNDS = 60
+WARM_UP = 20
+KEPT_PARTS = (1.0, 0.8, 0.5)
 MEMORY = 64
 
 
@@ -64,6 +67,9 @@ def decide(question: Question, budget: Budget) -> Answer:
     weighed = cover.certificate()
     if weighed is not None:
         return weighed
+    rounded = cover.round(member_of)
+    if rounded is not None:
+        return rounded
     if cover.search(0, 0, int(sizes[0]) if len(sizes) else 0, tuple(question.counts), 0):
         return cover.placement(member_of)
     return Stuck() if cover.gave_up else Searched(len(sizes), budget.spent - before)
@@ -179,6 +185,7 @@ class _Cover:
     chosen: list[tuple[int, int, int]] = field(default_factory=list)  # class, pattern, nodes
     failed: dict[tuple[int, int, int], list[tuple[int, ...]]] = field(default_factory=dict)
     bounds: list[tuple[tuple[int, ...], list[int], list[int]]] = field(default_factory=list)
+    usage: list[NDArray[np.float64]] = field(default_factory=list)  # how often the rounds chose each pattern
 
     def certificate(self) -> Weighed | None:
         """Weights under which the need weighs more than the nodes hold, if the rounds find some."""
@@ -213,6 +220,7 @@ class _Cover:
         starts = np.concatenate(([0], np.cumsum([len(found) for found in self.patterns])[:-1]))
         need = np.maximum(np.asarray(question.preferred, dtype=np.float64), 0.5)
         weights = 1.0 / need
+        self.usage = [np.zeros(len(found)) for found in self.patterns]
         tightest, kept = np.inf, None
         for turn in range(ROUNDS):
             if not self.budget.spend():
@@ -223,12 +231,31 @@ class _Cover:
             if ratio < tightest:
                 tightest, kept = ratio, weights
             cover = np.zeros(question.types)
-            for start, found, size in zip(starts, self.patterns, self.sizes.tolist(), strict=True):
-                cover += size * found[int(np.argmax(values[start : start + len(found)]))]
+            for at, (start, found) in enumerate(zip(starts, self.patterns, strict=True)):
+                best_here = int(np.argmax(values[start : start + len(found)]))
+                cover += self.sizes[at] * found[best_here]
+                if turn >= WARM_UP:
+                    self.usage[at][best_here] += self.sizes[at] / (ROUNDS - WARM_UP)
             weights = weights * np.exp((1.0 - cover / need).clip(-2, 1) * (2.0 / (2 + turn)))
             weights /= weights.max()
-        scaled = tuple(int(round(float(w) * 100_000)) for w in kept / kept.max()) if kept is not None else ()
+        scaled = tuple(round(float(w) * 100_000) for w in kept / kept.max()) if kept is not None else ()
         return self._weigh(scaled) if scaled else None
+
+    def round(self, member_of: Ints) -> Ints | None:
+        """The rounds share the nodes out in fractions: keep the whole parts and seat the rest quickly."""
+        for keep in KEPT_PARTS if self.usage else ():
+            if self.budget.exhausted:
+                return None
+            self.chosen = []
+            for at, used in enumerate(self.usage):
+                whole = np.floor(used * keep + 1e-9).astype(np.int64)
+                self.chosen += [(at, int(index), int(whole[index])) for index in np.flatnonzero(whole)]
+            start = self.placement(member_of)
+            self.chosen = []
+            placed = finish(self.question, start, self.question.counts, self.budget)
+            if placed is not None:
+                return placed
+        return None
 
     def search(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> bool:
         if self._done(counts):

@@ -109,9 +109,9 @@ class Greedy:
         """The domain of the best score in which the minimum holds."""
         domains = Domains.of(self.seating, goal.topology, mask)
         found = potential(self.seating, goal, domains)
-        order = ranked(self.seating, goal, domains, found)
-        if isinstance(goal, LeafGoal) and len(goal.lots) == 1 and self._counts_are_exact(goal):
-            order = order[:1]
+        exact = isinstance(goal, LeafGoal) and len(goal.lots) == 1 and self._counts_are_exact(goal)
+        order = ranked(self.seating, goal, domains, found, only_best=exact)
+        order = order[:1] if exact else order
         best: tuple[int, int] | None = None
         compared = 0
         for _, value in order:

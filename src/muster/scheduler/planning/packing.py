@@ -19,25 +19,35 @@ Floats = NDArray[np.float64]
 
 def pack(question: Question, budget: Budget) -> Ints | None:
     """Counts per type and node that satisfy the question, or None when no attempt succeeds."""
+    start = np.zeros((question.types, len(question.nodes)), dtype=np.int64)
     if not question.types:
-        return np.zeros((0, len(question.nodes)), dtype=np.int64)
-    scale = np.maximum(question.free.sum(axis=1), 1).astype(np.float64)
+        return start
     wishes = [question.preferred, question.counts] if question.needs else [question.counts]
     for wish in wishes:
-        for order in _orders(question, scale):
-            for tight in (True, False):
-                if not budget.spend(question.types):
-                    return None
-                placed = _attempt(question, order, wish, scale, tight)
-                if placed is not None:
-                    return placed
+        placed = finish(question, start, wish, budget)
+        if placed is not None:
+            return placed
     return None
 
 
-def _orders(question: Question, scale: Floats) -> Iterator[Sequence[int]]:
+def finish(question: Question, start: Ints, wish: Sequence[int], budget: Budget) -> Ints | None:
+    """Seat what `start` leaves open of a wish, beside what it seats already."""
+    free = question.free - question.requests.T @ start
+    scale = np.maximum(question.free.sum(axis=1), 1).astype(np.float64)
+    for order in _orders(question, free, scale):
+        for tight in (True, False):
+            if not budget.spend(question.types):
+                return None
+            placed = _attempt(question, start, free, order, wish, scale, tight)
+            if placed is not None:
+                return placed
+    return None
+
+
+def _orders(question: Question, free: Ints, scale: Floats) -> Iterator[Sequence[int]]:
     """Orders of types worth trying: by dominant share, by scarcity of seats, by size of scope."""
     share = (question.requests / scale).max(axis=1)
-    total = np.array([question.seats(question.free, at).sum() for at in range(question.types)], dtype=np.float64)
+    total = np.array([question.seats(free, at).sum() for at in range(question.types)], dtype=np.float64)
     scarcity = total / np.maximum(np.asarray(question.counts), 1)
     room = question.fits.sum(axis=1)
     tried: set[tuple[int, ...]] = set()
@@ -48,14 +58,27 @@ def _orders(question: Question, scale: Floats) -> Iterator[Sequence[int]]:
             yield order
 
 
-def _attempt(question: Question, order: Sequence[int], wish: Sequence[int], scale: Floats, tight: bool) -> Ints | None:
-    free = question.free.copy()
-    placed = np.zeros((question.types, len(question.nodes)), dtype=np.int64)
+def _attempt(
+    question: Question,
+    start: Ints,
+    free: Ints,
+    order: Sequence[int],
+    wish: Sequence[int],
+    scale: Floats,
+    tight: bool,
+) -> Ints | None:
+    free, placed = free.copy(), start.copy()
+    seated: list[int] = start.sum(axis=1).tolist()
     missing = list(question.needs)
+    for at, owner in enumerate(question.owner):
+        if owner >= 0:
+            missing[owner] -= seated[at]
     for at in order:
         owner = question.owner[at]
-        want = wish[at] if owner < 0 else min(wish[at], missing[owner])
-        if not want:
+        want = wish[at] - seated[at]
+        if owner >= 0:
+            want = min(want, missing[owner])
+        if want <= 0:
             continue
         seats = question.seats(free, at)
         taken = _take(question, seats, free, at, want, scale, tight)
@@ -64,9 +87,9 @@ def _attempt(question: Question, order: Sequence[int], wish: Sequence[int], scal
             missing[owner] -= got
         elif got < want:
             return None
-        placed[at] = taken
+        placed[at] += taken
         free -= question.requests[at][:, None] * taken
-    return None if any(missing) else placed
+    return None if any(left > 0 for left in missing) else placed
 
 
 def _take(question: Question, seats: Ints, free: Ints, at: int, want: int, scale: Floats, tight: bool) -> Ints:

@@ -50,7 +50,7 @@ class _Planner:
         self.mask = mask
         self.greedy = Greedy(seating, budget)
         self.diagnosis = Diagnosis(self.greedy)
-        self._lost: set[object] = set()
+        self._lost: dict[object, NotFound] = {}
         self._last: NotFound = NotFound(True)
 
     def run(self, extras: bool) -> Verdict:
@@ -103,6 +103,7 @@ class _Planner:
         shapes = sorted({lot.shape for leaf in _leaves(goal) for lot in leaf.lots})
         key = (goal.signature, None if mask is None else mask.tobytes(), seating.count)
         if key in self._lost:
+            self._last = self._lost[key]
             return False
         if any(not seating.shapes[shape].independent for shape in shapes):
             search = Dependent(self.greedy, self.budget)
@@ -113,7 +114,7 @@ class _Planner:
         if held:
             seating.win(goal)
         else:
-            self._lost.add(key)
+            self._lost[key] = self._last
         return held
 
     def _search(self, goal: Goal, mask: Mask | None) -> bool:
@@ -150,7 +151,7 @@ def _ways_to_grow(goal: Goal) -> list[Goal]:
             return []
         lots = tuple(replace(lot, preferred=1 if at == 0 else 0) for at, lot in enumerate(goal.lots))
         return [replace(goal, need=1, lots=lots, signature=("grow", goal.signature))]
-    ways = [child for child in goal.open]
+    ways = list(goal.open)
     ways += [way for child in goal.done for way in _ways_to_grow(child)]
     return [
         replace(goal, need=1, open=(way,), done=(), signature=("grow", goal.signature, way.signature)) for way in ways

@@ -22,6 +22,7 @@ from muster.scheduler.planning.packing import pack
 from muster.scheduler.planning.question import Load, Question, Seated
 from muster.scheduler.planning.symmetry import Twins
 from muster.scheduler.planning.verdict import Budget
+from muster.scheduler.planning.waste import Waste
 
 Task = tuple[Goal, Scope, bool]  # a group, where it may lie, and whether its domain is settled
 Choice = tuple[Goal, int]  # a constrained group and the value id of its domain
@@ -58,14 +59,18 @@ class Search:
     _failed: set[object] = field(default_factory=set)
     _packed: dict[object, tuple[tuple[Load, ...], list[Seated]] | None] = field(default_factory=dict)
     _twins: Twins = field(init=False)
+    _waste: Waste = field(init=False)
 
     def __post_init__(self) -> None:
         self._twins = Twins(self.board)
+        self._waste = Waste(self.board)
 
     def solve(self, goal: Goal, scope: Scope) -> Found | NotFound:
         domains: list[Choice] = []
         if not self.fits_alone(goal, scope):
             return NotFound(complete=True, counted=True)
+        if not self._fits_loosely(goal, scope):
+            return NotFound(complete=True, classes=self.classes)
         loads = self._run(((goal, scope, False),), (), domains)
         if loads is None:
             return NotFound(not self.gave_up, False, self.weighed, self.classes, self.tried_domains)
@@ -86,7 +91,7 @@ class Search:
         if not tasks:
             return loads
         state = self._state(tasks, loads)
-        if state in self._failed or self._overfull(tasks, loads):
+        if state in self._failed or self._waste.too_much(tasks, loads):
             return None
         task = min(tasks, key=self._ways)
         rest = tuple(other for other in tasks if other is not task)
@@ -208,28 +213,16 @@ class Search:
             return seats >= goal.need
         return sum(self.fits_alone(child, scope) for child in goal.open) >= goal.need
 
-    def _overfull(self, tasks: tuple[Task, ...], loads: tuple[Load, ...]) -> bool:
-        """Too many leaves of one shape for the domains: those of at least k members take k seats each."""
-        needs: dict[tuple[Scope, str, int], list[int]] = {}
-        for goal, scope, _ in tasks:
-            if isinstance(goal, LeafGoal) and goal.topology and goal.pin is None and len(goal.lots) == 1:
-                needs.setdefault((scope, goal.topology, goal.lots[0].shape), []).append(goal.need)
-        for (scope, key, shape), wanted in needs.items():
-            if len(wanted) < 2:
-                continue
-            seats = self.board.seats(shape)
-            room: list[int] = []
-            for domain in self.board.domains(scope, key).values():
-                taken = sum(
-                    load.leaf.need
-                    for load in loads
-                    if load.scope is domain and len(load.leaf.lots) == 1 and load.leaf.lots[0].shape == shape
-                )
-                room.append(max(0, int(seats[domain.nodes].sum()) - taken))
-            for least in set(wanted):
-                if sum(need >= least for need in wanted) > sum(seat // least for seat in room):
-                    return True
-        return False
+    def _fits_loosely(self, goal: Goal, scope: Scope) -> bool:
+        """Without regard to domains all leaves must fit together; asked only where domains are in play."""
+        leaves = _mandatory(goal)
+        if leaves is None or len(leaves) < 2 or not any(leaf.topology for leaf in leaves):
+            return True
+        loads = tuple(Load(leaf, scope) for leaf in leaves)
+        gave_up, weighed = self.gave_up, self.weighed
+        fits = self._pack(loads) is not None or self.gave_up
+        self.gave_up, self.weighed = gave_up, weighed
+        return fits
 
     def _ways(self, task: Task) -> tuple[int, int]:
         """How many ways a task has, fewest first; among equals the heaviest."""
@@ -300,6 +293,16 @@ class Search:
     def _state(self, tasks: tuple[Task, ...], loads: tuple[Load, ...]) -> object:
         wanted = tuple(sorted((self._name(goal.signature), id(scope), done) for goal, scope, done in tasks))
         return wanted, self._loads_key(loads)
+
+
+def _mandatory(goal: Goal) -> list[LeafGoal] | None:
+    """The leaves that must all be seated; None when children can be chosen."""
+    if isinstance(goal, LeafGoal):
+        return [goal]
+    if goal.need < len(goal.open):
+        return None
+    below = [_mandatory(child) for child in goal.open]
+    return None if None in below else [leaf for part in below for leaf in part or ()]
 
 
 def _held(goal: Goal, loaded: set[int]) -> list[Goal]:

@@ -104,8 +104,8 @@ class Seating:
         for leaf, lot, slots in self._log:
             start = used[(id(leaf), lot)]
             used[(id(leaf), lot)] = start + len(slots)
-            members = leaf.lots[lot].members[start : start + len(slots)]
-            found += [Seat(member.uid, names[slot], slot) for member, slot in zip(members, slots, strict=True)]
+            uids = [member.uid for member in leaf.lots[lot].members[start : start + len(slots)]]
+            found += map(Seat._make, zip(uids, [names[slot] for slot in slots], slots, strict=True))
         return tuple(found)
 
 

@@ -9,12 +9,12 @@ compete for nodes), or a record that the whole space of distinct choices was sea
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from muster.scheduler.planning.demand import GroupKey
 
 
-@dataclass(frozen=True, slots=True)
-class Seat:
+class Seat(NamedTuple):
     """Who sits where. `node` is the node's name, `index` its column."""
 
     uid: str

@@ -25,8 +25,10 @@ class Resolved(NamedTuple):
 
 
 async def admit_pod_priority(write: Write, new: Obj, old: Obj | None) -> None:
-    """A new pod gets its priority and preemption policy."""
+    """A new pod gets its priority and preemption policy; an update that leaves them out keeps them."""
     spec: Obj = new.get("spec") or {}
+    if write.operation == "UPDATE" and old is not None:
+        _keep(spec, old.get("spec") or {})
     if write.operation != "CREATE" or write.subresource:
         return
     resolved = _resolve(write, spec.get("priorityClassName") or "")
@@ -95,6 +97,12 @@ def _check_policy(write: Write, spec: Obj, resolved: Resolved, noun: str) -> Non
             f"the string value of PreemptionPolicy ({given}) must not be provided in {noun} spec; priority admission "
             f"controller computed {resolved.policy} from the given PriorityClass name",
         )
+
+
+def _keep(spec: Obj, before: Obj) -> None:
+    for key in ("priority", "preemptionPolicy"):
+        if spec.get(key) is None and before.get(key) is not None:
+            spec[key] = before[key]
 
 
 def _apply(spec: Obj, resolved: Resolved) -> None:

@@ -99,6 +99,8 @@ def field_rule(field: Field) -> Rule:
         return WHOLE
     if field.shape == "map":
         return Members(None, message_rule(field.message) if field.message else WHOLE)
+    if field.granular and field.message:
+        return Members(field.message)
     return message_rule(field.message) if field.message else WHOLE
 
 

@@ -187,18 +187,30 @@ def _merge_elements(live: list[Any], config: list[Any], rule: Elements) -> list[
     """In the configuration's order, with the elements that only the live list has where they were among the others."""
     mine = {rule.name(item): item for item in reversed(live)}
     wanted = {rule.name(item): item for item in config}
+    theirs, ours = [rule.name(item) for item in live], list(wanted)
+    shared = iter([name for name in ours if name in mine])
+    upcoming = next(shared, _MISSING)
+    placed: set[Any] = set()
     result: list[Any] = []
-    pending = iter(wanted)
-    placed: set[str | None] = set()
-    for item in live:
-        name = rule.name(item)
-        if name not in wanted:
-            result.append(item)
-        while name in wanted and name not in placed:
-            following = next(pending)
-            placed.add(following)
+    left = right = 0
+    while left < len(theirs) or right < len(ours):
+        name: Any = theirs[left] if left < len(theirs) else _MISSING
+        following: Any = ours[right] if right < len(ours) else _MISSING
+        if name is not _MISSING and name not in wanted:
+            result.append(live[left])
+            left += 1
+            continue
+        if _MISSING not in (name, following, upcoming) and name not in (following, upcoming):
+            left += 1  # shared, but the configuration wants another one first
+            continue
+        left += name in placed or name == following
+        if following is not _MISSING:
             result.append(_merged(mine, wanted, following, rule))
-    return result + [_merged(mine, wanted, name, rule) for name in pending]
+            placed.add(following)
+            right += 1
+        if following == upcoming:
+            upcoming = next(shared, _MISSING)
+    return result
 
 
 def _merged(mine: dict[str | None, Any], wanted: dict[str | None, Any], name: str | None, rule: Elements) -> Any:
@@ -209,7 +221,7 @@ def _merged(mine: dict[str | None, Any], wanted: dict[str | None, Any], name: st
 
 
 def prune(value: Any, rule: Rule, last: FieldSet, keep: FieldSet) -> Any:
-    """The value without what the set `last` speaks about and `keep` does not. None where nothing is left."""
+    """The value without what the set `last` speaks about and `keep` does not; null where nothing is left of it."""
     if isinstance(rule, Members) and type(value) is dict:
         return _prune_members(value, rule, last, keep)
     if isinstance(rule, Elements) and type(value) is list:
@@ -218,15 +230,11 @@ def prune(value: Any, rule: Rule, last: FieldSet, keep: FieldSet) -> Any:
 
 
 def _prune_members(value: Obj, rule: Members, last: FieldSet, keep: FieldSet) -> Obj | None:
-    result = dict(value)
-    for key in value:
+    result: Obj = {}
+    for key, item in value.items():
         name = "f:" + key
-        if name not in last:
-            continue
-        kept = _pruned(value[key], rule.of(key), last[name], keep.get(name))
-        if kept is None and value[key] is not None:
-            del result[key]
-        else:
+        kept = item if name not in last else _pruned(item, rule.of(key), last[name], keep.get(name))
+        if kept is not _MISSING:
             result[key] = kept
     return result if result or not value else None
 
@@ -236,14 +244,14 @@ def _prune_elements(value: list[Any], rule: Elements, last: FieldSet, keep: Fiel
     for item in value:
         name = rule.name(item)
         kept = item if name is None or name not in last else _pruned(item, rule.element, last[name], keep.get(name))
-        if kept is not None:
+        if kept is not _MISSING:
             result.append(kept)
     return result if result or not value else None
 
 
 def _pruned(value: Any, rule: Rule, last: FieldSet, keep: FieldSet | None) -> Any:
     if keep is None:
-        return None
+        return _MISSING
     if is_member(keep) and not last:
         return value
     return prune(value, rule, last, keep)

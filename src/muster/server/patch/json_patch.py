@@ -1,5 +1,6 @@
 """JSON patch (RFC 6902) with Kubernetes' limits: 10,000 operations and 3 MiB of copied data.
 
+As in Kubernetes, and unlike in the RFC, a key that an object does not have reads as null, so replacing it adds it.
 Containers are copied when they are first changed and changed in place after that, so a long patch costs what it
 touches. A patch that is not one is a 400; one that does not fit the object (a failed test, a missing path) is a 422.
 """
@@ -106,19 +107,19 @@ class _Document:
         return msgspec.json.decode(data)
 
     def _move(self, source: str, path: str) -> None:
-        if path == source:
-            self._get(source)
-            return
         if path.startswith(source + "/"):
             raise Unfit(f"cannot move {source} into itself")
         value = self._get(source)
-        self._remove(source)
+        self._remove(source)  # fails where there is nothing to move
         self._add(path, value)
 
     def _get(self, path: str) -> Any:
         value = self.root
-        for token in _tokens(path):
+        tokens = _tokens(path)
+        for token in tokens[:-1]:
             value = _child(value, token, path)
+        for token in tokens[-1:]:
+            value = value.get(token) if type(value) is dict else _child(value, token, path)
         return value
 
     def _writable(self, path: str) -> tuple[Any, str]:
@@ -162,10 +163,10 @@ class _Document:
 
     def _replace(self, path: str, value: Any) -> None:
         container, token = self._writable(path)
-        _child(container, token, path)
         if type(container) is dict:
             container[token] = value
         else:
+            _child(container, token, path)
             container[_index(token, len(container), path)] = value
 
     def _remove(self, path: str) -> None:
@@ -197,7 +198,7 @@ def _child(container: Any, token: str, path: str) -> Any:
 def _index(token: str, size: int, path: str) -> int:
     """The position a token names in a list of this size. Kubernetes also counts from the end, as -1."""
     digits = token.removeprefix("-")
-    if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or (len(digits) > 1 and digits[0] == "0"):
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 9:
         raise Unfit(f"operation does not apply: {path}: {token!r} is not an index")
     position = int(token)
     if position < 0:

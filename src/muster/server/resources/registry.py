@@ -40,7 +40,7 @@ _apps = partial(Kind, "apps", ("v1",))
 _batch = partial(Kind, "batch", ("v1",))
 _storage = partial(Kind, _STORAGE, ("v1",))
 _devices = partial(Kind, _DEVICES, ("v1",))
-_rbac = partial(Kind, _RBAC, ("v1",), name_rule="path")
+_rbac = partial(Kind, _RBAC, ("v1",), name_rule="path", create_on_update=True)
 _scheduling = partial(
     Kind,
     SCHEDULING,
@@ -107,7 +107,15 @@ _KINDS: tuple[Kind, ...] = (
         generation=True,
         returns_deleted=True,
     ),
-    _core("Event", "events", True, short_names=("ev",), columns=print_core.EVENTS, selectable=CORE_FIELDS),
+    _core(
+        "Event",
+        "events",
+        True,
+        short_names=("ev",),
+        columns=print_core.EVENTS,
+        selectable=CORE_FIELDS,
+        create_on_update=True,
+    ),
     _core("ConfigMap", "configmaps", True, short_names=("cm",), columns=print_core.CONFIG_MAPS),
     _core("Secret", "secrets", True, columns=print_core.SECRETS, selectable={"type": _field("type")}),
     _core(
@@ -117,6 +125,7 @@ _KINDS: tuple[Kind, ...] = (
         short_names=("sa",),
         subresources=("token",),
         columns=print_core.SERVICE_ACCOUNTS,
+        unconditional_update=False,
         returns_deleted=True,
     ),
     _core(
@@ -129,9 +138,10 @@ _KINDS: tuple[Kind, ...] = (
         columns=print_core.SERVICES,
         selectable={"spec.clusterIP": _field("spec", "clusterIP"), "spec.type": _field("spec", "type")},
         name_rule="label",
+        create_on_update=True,
         returns_deleted=True,
     ),
-    _core("Endpoints", "endpoints", True, short_names=("ep",), columns=print_core.ENDPOINTS),
+    _core("Endpoints", "endpoints", True, short_names=("ep",), columns=print_core.ENDPOINTS, create_on_update=True),
     _core(
         "PersistentVolume",
         "persistentvolumes",
@@ -206,7 +216,13 @@ _KINDS: tuple[Kind, ...] = (
         columns=print_workloads.DAEMON_SETS,
         generation=True,
     ),
-    _apps("ControllerRevision", "controllerrevisions", True, columns=print_workloads.CONTROLLER_REVISIONS),
+    _apps(
+        "ControllerRevision",
+        "controllerrevisions",
+        True,
+        columns=print_workloads.CONTROLLER_REVISIONS,
+        unconditional_update=False,
+    ),
     _batch(
         "Job",
         "jobs",
@@ -237,6 +253,7 @@ _KINDS: tuple[Kind, ...] = (
         subresources=_STATUS,
         columns=print_workloads.POD_DISRUPTION_BUDGETS,
         generation=True,
+        unconditional_update=False,
     ),
     Kind(
         SCHEDULING,
@@ -276,7 +293,16 @@ _KINDS: tuple[Kind, ...] = (
         columns=print_workloads.COMPOSITE_POD_GROUPS,
         storage_hash="L+dT284DGFE=",
     ),
-    Kind("coordination.k8s.io", ("v1",), "Lease", "leases", True, columns=print_workloads.LEASES),
+    Kind(
+        "coordination.k8s.io",
+        ("v1",),
+        "Lease",
+        "leases",
+        True,
+        columns=print_workloads.LEASES,
+        create_on_update=True,
+        unconditional_update=False,
+    ),
     Kind(
         "events.k8s.io",
         ("v1",),
@@ -286,17 +312,27 @@ _KINDS: tuple[Kind, ...] = (
         short_names=("ev",),
         columns=print_core.EVENTS,
         selectable=EVENTS_FIELDS,
+        create_on_update=True,
         face=EVENTS_FACE,
     ),
-    Kind("discovery.k8s.io", ("v1",), "EndpointSlice", "endpointslices", True, columns=print_core.ENDPOINT_SLICES),
+    Kind(
+        "discovery.k8s.io",
+        ("v1",),
+        "EndpointSlice",
+        "endpointslices",
+        True,
+        columns=print_core.ENDPOINT_SLICES,
+        generation=True,
+    ),
     _storage("StorageClass", "storageclasses", False, short_names=("sc",), columns=print_workloads.STORAGE_CLASSES),
-    _storage("CSINode", "csinodes", False, columns=print_workloads.CSI_NODES),
-    _storage("CSIDriver", "csidrivers", False, columns=print_workloads.CSI_DRIVERS),
+    _storage("CSINode", "csinodes", False, columns=print_workloads.CSI_NODES, unconditional_update=False),
+    _storage("CSIDriver", "csidrivers", False, columns=print_workloads.CSI_DRIVERS, unconditional_update=False),
     _storage(
         "CSIStorageCapacity",
         "csistoragecapacities",
         True,
         columns=print_workloads.CSI_CAPACITIES,
+        unconditional_update=False,
     ),
     _storage(
         "VolumeAttachment",
@@ -304,6 +340,7 @@ _KINDS: tuple[Kind, ...] = (
         False,
         subresources=_STATUS,
         columns=print_workloads.VOLUME_ATTACHMENTS,
+        unconditional_update=False,
     ),
     _devices("ResourceClaim", "resourceclaims", True, subresources=_STATUS, columns=print_workloads.RESOURCE_CLAIMS),
     _devices("ResourceClaimTemplate", "resourceclaimtemplates", True),

@@ -35,10 +35,12 @@ class Field:
     list_type: str = ""  # atomic, set or map as declared; "" where nothing is declared
     list_keys: tuple[str, ...] = ()
     atomic: bool = False  # the map or struct is owned as one value
+    granular: bool = False  # its members have owners, although the struct is owned as one value elsewhere
     patch_strategy: tuple[str, ...] = ()
     merge_key: str = ""
     default: Any = None
     required: bool = False
+    go_type: str = ""  # what Go's decoder calls the scalar or the map, where it has a name of its own
 
     @property
     def message(self) -> Message | None:
@@ -129,11 +131,13 @@ def _field(package: str, row: list[Any]) -> Field:
         presence=presence,
         list_type=extras.get("lt", ""),
         list_keys=tuple(extras.get("lk", ())),
-        atomic=bool(extras.get("at")),
+        atomic=extras.get("at") == 1,
+        granular=extras.get("at") == 0,
         patch_strategy=tuple(extras.get("ps", "").split(",")) if "ps" in extras else (),
         merge_key=extras.get("mk", ""),
         default=extras.get("df"),
         required=bool(extras.get("rq", presence == ALWAYS)),
+        go_type=extras.get("gt", ""),
     )
 
 

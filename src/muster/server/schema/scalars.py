@@ -120,7 +120,7 @@ def _canonical_quantity(value: str | int | float) -> str:
 
 def amount(value: Any) -> str:
     if type(value) not in (str, int, float):
-        raise WrongType
+        raise ValueError(_QUANTITY_RULE)
     return _canonical_quantity(value)
 
 
@@ -182,10 +182,10 @@ ZERO: dict[str, Any] = {
 GO_TYPE = {
     "bytes": "[]uint8",
     "double": "float64",
-    "time": "v1.Time",
-    "microtime": "v1.MicroTime",
+    "time": "string",
+    "microtime": "string",
     "quantity": "resource.Quantity",
-    "intorstring": "intstr.IntOrString",
+    "intorstring": "int32",
     "strings": "[]string",
     "fields": "v1.FieldsV1",
 }

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from muster.server.store.records import (
@@ -39,7 +40,8 @@ CREATE TABLE IF NOT EXISTS log (
     body      BLOB NOT NULL
 );
 """
-_INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+MOST_AT_ONCE = 256
 
 
 class DamagedError(StoreError):
@@ -56,7 +58,7 @@ class Log:
             raise DamagedError(f"{path}: {error}") from error
 
     def _open(self, path: Path) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=MOST_AT_ONCE)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
         self._db.executescript(_SCHEMA)
@@ -107,11 +109,11 @@ class Log:
         self.history = []
 
     def append(self, batch: Sequence[tuple[str, Change]]) -> None:
-        """Write several changes in one transaction; returns when they are on disk."""
+        """Write several changes (at most MOST_AT_ONCE) in one transaction; returns when they are on disk."""
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(_INSERT, _rows(batch))
-            self._db.execute("COMMIT")
+            # One statement is one transaction, and one wait for the interpreter's lock: a busy event loop would make
+            # each further statement wait for its turn.
+            self._db.execute(_insert(len(batch)), _values(batch))
         except sqlite3.Error as error:
             raise StoreFailedError(str(error)) from error
 
@@ -140,28 +142,21 @@ class Log:
         self._db.close()
 
 
-def _rows(batch: Iterable[tuple[str, Change]]) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = []
+@cache
+def _insert(rows: int) -> str:
+    return "INSERT INTO log VALUES " + ", ".join([_ROW] * rows)
+
+
+def _values(batch: Iterable[tuple[str, Change]]) -> list[object]:
+    values: list[object] = []
     for table, change in batch:
         record = change.record
         namespace, name = record.key
         replaced = 0 if change.previous is None else change.previous.revision
         checksum = zlib.crc32(record.body)
-        rows.append(
-            (
-                record.revision,
-                table,
-                namespace,
-                name,
-                change.type,
-                record.uid,
-                replaced,
-                change.at,
-                checksum,
-                record.body,
-            )
-        )
-    return rows
+        values += (record.revision, table, namespace, name, change.type, record.uid)
+        values += (replaced, change.at, checksum, record.body)
+    return values
 
 
 class DirectoryLock:

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from muster.server.store.base import Store
-from muster.server.store.log import DirectoryLock, Log
+from muster.server.store.log import MOST_AT_ONCE, DirectoryLock, Log
 from muster.server.store.records import DELETED, Change, Key, Record, StoreError, StoreFailedError
 
 log = logging.getLogger(__name__)
 
-_MOST_AT_ONCE = 512
 _CHECKPOINT_EVERY = 5.0
 KEEP_SECONDS = 300.0
 _COMPACT_AFTER_ROWS = 1_000
@@ -150,7 +149,7 @@ class SqliteStore(Store):
         item = self._queue.get()
         while item is not None:
             batch.append((item.table, item.change))
-            if len(batch) >= _MOST_AT_ONCE:
+            if len(batch) >= MOST_AT_ONCE:
                 return batch, True
             try:
                 item = self._queue.get_nowait()

@@ -16,6 +16,7 @@ from muster.server.store.records import DELETED, Change, CompactedError, Key, Re
 WINDOW_SECONDS = 75.0
 KEEP_AT_LEAST = 1_024
 KEEP_AT_MOST = 65_536
+KEEP_AT_MOST_BYTES = 128 * 1024 * 1024
 _TRIM_EVERY = 256
 
 _revision_of = attrgetter("revision")
@@ -28,6 +29,7 @@ class Table:
         self.records: dict[Key, Record] = {}
         self.keys: list[Key] = []
         self.changes: list[Change] = []
+        self.bytes = 0  # of the objects in `changes`
         self.dropped = 0  # how many changes were forgotten: positions are absolute
         self.floor = floor  # the newest forgotten revision
         self._next_trim = _TRIM_EVERY
@@ -54,16 +56,21 @@ class Table:
                 insort(self.keys, key)
             self.records[key] = change.record
         self.changes.append(change)
+        self.bytes += len(change.record.body)
         self._next_trim -= 1
-        if self._next_trim <= 0:
+        if self._next_trim <= 0 or self.bytes > KEEP_AT_MOST_BYTES:
             self.trim(change.at)
 
     def trim(self, now: float) -> None:
-        """Forget changes that are out of the window, and all above the hard limit."""
+        """Forget changes that are out of the window, and all above the hard limits of count and size."""
         self._next_trim = _TRIM_EVERY
-        drop = max(len(self.changes) - KEEP_AT_MOST, 0)
-        spare = len(self.changes) - KEEP_AT_LEAST
-        while drop < spare and self.changes[drop].at < now - WINDOW_SECONDS:
+        drop, count = 0, len(self.changes)
+        while drop < count:
+            change = self.changes[drop]
+            too_much = count - drop > KEEP_AT_MOST or self.bytes > KEEP_AT_MOST_BYTES
+            if not too_much and (count - drop <= KEEP_AT_LEAST or change.at >= now - WINDOW_SECONDS):
+                break
+            self.bytes -= len(change.record.body)
             drop += 1
         if drop > 0:
             self.floor = self.changes[drop - 1].revision

@@ -64,7 +64,7 @@ def _generate_selector(job: Obj) -> None:
     spec: Obj = job.get("spec") or {}
     metadata: Obj = job.get("metadata") or {}
     template = spec.get("template")
-    uid, name = metadata.get("uid"), metadata.get("name")
+    uid, name = metadata.get("uid"), metadata.get("name") or ""
     if spec.get("manualSelector") or not isinstance(template, dict) or not uid:
         return
     given = template.setdefault("metadata", {})

@@ -9,6 +9,7 @@ from typing import Any
 
 from muster.api.errors import FieldError
 from muster.api.validation import formats
+from muster.api.validation.pod import validate_scheduling_group
 from muster.server.resources.kind import Obj
 from muster.server.resources.rules.fields import duplicate, forbidden, invalid, one_of, required
 from muster.server.resources.rules.formats import port_name
@@ -38,7 +39,7 @@ def validate_pod_spec(spec: Obj, path: str) -> list[FieldError]:
     found += validate_tolerations(spec.get("tolerations"), f"{path}.tolerations")
     found += validate_spread(spec.get("topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
     found += _gates(spec, path)
-    found += _group(spec, path)
+    found += validate_scheduling_group(spec, path)
     found += validate_quantities(spec.get("overhead"), f"{path}.overhead")
     if spec.get("resources"):
         found += validate_resources(spec["resources"], f"{path}.resources")
@@ -215,18 +216,3 @@ def _gates(spec: Obj, path: str) -> list[FieldError]:
     if seen and spec.get("nodeName"):
         found.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     return found
-
-
-def _group(spec: Obj, path: str) -> list[FieldError]:
-    """Membership in a PodGroup: the union has one member today, and its value is a group's name."""
-    group = spec.get("schedulingGroup")
-    if group is None:
-        return []
-    here = f"{path}.schedulingGroup"
-    found: list[FieldError] = []
-    if spec.get("evictionResponders"):
-        found.append(forbidden(here, "may not be set when evictionResponders is set"))
-    name = group.get("podGroupName")
-    if name is None:
-        return [*found, invalid(here, "", "must specify one of: `podGroupName`")]
-    return found + [invalid(f"{here}.podGroupName", name, text) for text in formats.dns_subdomain(name)]

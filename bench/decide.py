@@ -1,0 +1,133 @@
+"""How fast the brain decides: pods placed per second on plain columns, no queue and no I/O.
+
+Each line gives a figure, the mark it has to reach and their ratio. Run: python bench/decide.py [--quick]
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from muster.api.types import Node, Pod
+from muster.scheduler.cluster import Cluster
+from muster.scheduler.profile import default_profile
+from muster.scheduler.shapes import Shape
+from muster.scheduler.trial import Trial
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+PROFILE = default_profile()
+
+
+def a_node(number: int) -> Node:
+    labels = {HOST: f"node-{number}", ZONE: f"zone-{number % 3}"}
+    room = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "500Gi"}
+    return msgspec.convert(
+        {"metadata": {"name": f"node-{number}", "labels": labels}, "status": {"allocatable": room}}, Node
+    )
+
+
+def a_pod(name: str, cpu: str = "500m", node: str = "", **spec: Any) -> Pod:
+    requests = {"cpu": cpu, "memory": "1Gi"}
+    body = {"nodeName": node, "containers": [{"name": "c", "image": "app", "resources": {"requests": requests}}]} | spec
+    meta = {"name": name, "namespace": "ns", "uid": name, "labels": {"app": "web", "index": name}}
+    return msgspec.convert({"metadata": meta, "spec": body, "status": {"phase": "Running" if node else "Pending"}}, Pod)
+
+
+def a_cluster(size: int) -> Cluster:
+    cluster = Cluster()
+    for number in range(size):
+        cluster.change("Node", a_node(number))
+    return cluster
+
+
+def one_by_one(trial: Trial, shapes: Sequence[Shape], count: int) -> int:
+    for turn in range(count):
+        shape = shapes[turn % len(shapes)]
+        slot = trial.best(shape)
+        if slot < 0:
+            return turn
+        trial.place(shape, slot)
+    return count
+
+
+def rate(cluster: Cluster, pods: Iterable[Pod], count: int, how: Callable[..., int] = one_by_one) -> float:
+    """Decisions per second, the first of each shape not counted."""
+    shapes = [cluster.shape(pod, PROFILE) for pod in pods]
+    with cluster.trial() as trial:
+        for shape in shapes:
+            trial.best(shape)
+        begin = time.perf_counter()
+        done = how(trial, shapes, count)
+        spent = time.perf_counter() - begin
+    if done != count:
+        raise SystemExit(f"only {done} of {count} pods found a node")
+    return count / spent
+
+
+def in_one_pass(trial: Trial, shapes: Sequence[Shape], count: int) -> int:
+    return len(trial.place_many(shapes[0], count))
+
+
+def spread_pod() -> Pod:
+    rule = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    return a_pod("spread", topologySpreadConstraints=[rule | {"labelSelector": {"matchLabels": {"app": "web"}}}])
+
+
+def lonely_pod() -> Pod:
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return a_pod("lonely", affinity={"podAntiAffinity": required})
+
+
+def report(what: str, figure: float, mark: float, unit: str, *, at_most: bool = False) -> None:
+    ratio = mark / figure if at_most else figure / mark
+    print(f"{what:<56} {figure:>12,.1f} {unit:<13} mark {mark:>9,.0f}  {ratio:>6.2f}x")
+
+
+def events(cluster: Cluster, count: int) -> tuple[float, float]:
+    """Pod events per second into the cluster: new bound pods, then updates of them."""
+    pods = [a_pod(f"p{i}", cpu="100m", node=f"node-{i % cluster.size}") for i in range(count)]
+    begin = time.perf_counter()
+    for pod in pods:
+        cluster.change("Pod", pod)
+    middle = time.perf_counter()
+    later = [msgspec.json.decode(msgspec.json.encode(pod), type=Pod) for pod in pods]
+    again = time.perf_counter()
+    for pod in later:
+        cluster.change("Pod", pod)
+    return count / (middle - begin), count / (time.perf_counter() - again)
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    pods, few = (2_000, 1_000) if quick else (10_000, 3_000)
+    cluster = a_cluster(5_000)
+    one = rate(cluster, [a_pod("one")], pods)
+    report("5,000 nodes, one shape, one at a time", one, 10_000, "decisions/s")
+    report(
+        "5,000 nodes, one shape, in one pass", rate(cluster, [a_pod("one")], 10_000, in_one_pass), 50_000, "decisions/s"
+    )
+    various = [a_pod(f"v{i}", cpu=f"{100 + i}m") for i in range(200)]
+    report("5,000 nodes, 200 shapes in turn", rate(cluster, various, few), 4_000, "decisions/s")
+    report("5,000 nodes, hard zone spreading", rate(cluster, [spread_pod()], few), 3_000, "decisions/s")
+    report("5,000 nodes, required hostname anti-affinity", rate(cluster, [lonely_pod()], few), 3_000, "decisions/s")
+    fresh, updates = events(cluster, 10_000 if quick else 50_000)
+    report("new bound pods into the cluster", fresh, 50_000, "events/s")
+    report("updates of bound pods into the cluster", updates, 50_000, "events/s")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    report("memory with 5,000 nodes and the pods", memory, 500, "MB", at_most=True)
+    del cluster
+    large = a_cluster(50_000)
+    cost = one / rate(large, [a_pod("one")], 2_000)
+    report("cost of a decision at 50,000 nodes against 5,000", cost, 15, "times", at_most=True)
+    cost = rate(a_cluster(5_000), [spread_pod()], 500) / rate(large, [spread_pod()], 500)
+    report("the same with hard zone spreading", cost, 15, "times", at_most=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""The API server over HTTPS: creates a second, the time of a large list, and a burst seen by many watchers.
+
+The server runs in a process of its own, durable, with RBAC and validation on; the clients share this machine with it.
+`python -m bench.http [--pods N] [--clients N]` prints the figures; `run()` gives them to `python -m bench`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from muster.api.resources import PODS
+from muster.api.types import Pod
+from muster.client.config import ClientConfig
+from muster.client.http import HTTPClient
+from muster.client.kubeconfig import load
+
+CLIENT_PROCESSES = 2
+
+
+@contextmanager
+def a_server(directory: Path) -> Iterator[tuple[ClientConfig, int]]:
+    """`muster up` without nodes, controllers and scheduler; gives the client's configuration and the process id."""
+    flags = ["--port", "0", "--data", str(directory), "--nodes", "0", "--no-scheduler", "--no-controllers"]
+    command = [sys.executable, "-u", "-c", "from muster.cli.main import main; main()", "up", *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("Ctrl-C"):
+                break
+        yield load(directory / "kubeconfig"), process.pid
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def a_pod(name: str) -> dict[str, Any]:
+    """A pod of ordinary size: two containers, some environment, probes, a few labels."""
+    container = {
+        "name": "main",
+        "image": "registry.example/team/app:1.2.3",
+        "env": [{"name": f"VARIABLE_{index}", "value": f"value-{index}"} for index in range(8)],
+        "ports": [{"containerPort": 8080}],
+        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"app": "bench", "team": "a", "part": name[-1]},
+        },
+        "spec": {"containers": [container, {"name": "side", "image": "registry.example/side:1"}]},
+    }
+
+
+async def _create(config: ClientConfig, prefix: str, count: int, clients: int) -> None:
+    """So many clients, each with a connection of its own, one request at a time."""
+    names = iter(range(count))
+
+    async def work() -> None:
+        async with HTTPClient(replace(config, connections=1)) as client:
+            for index in names:
+                await client.create(PODS, a_pod(f"{prefix}-{index}"), "default")
+
+    await asyncio.gather(*(work() for _ in range(clients)))
+
+
+async def _watch(config: ClientConfig, version: str, count: int, watchers: int) -> float:
+    """Watchers that each wait for so many events; gives the time of the slowest since the call."""
+    start = time.perf_counter()
+
+    async def follow() -> None:
+        async with HTTPClient(config) as client:
+            seen = 0
+            async for event in client.watch(PODS, "default", resource_version=version, into=Pod):
+                seen += event.type == "ADDED"
+                if seen == count:
+                    return
+
+    await asyncio.gather(*(follow() for _ in range(watchers)))
+    return time.perf_counter() - start
+
+
+def _in_processes(role: str, config_file: Path, *arguments: object, processes: int) -> list[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "bench.http", role, str(config_file), *map(str, arguments)]
+    return [
+        subprocess.Popen([*command, str(index)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+        for index in range(processes)
+    ]
+
+
+def _memory(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _creates(file: Path, prefix: str, count: int, clients: int) -> float:
+    share, each = count // CLIENT_PROCESSES, clients // CLIENT_PROCESSES
+    workers = _in_processes("create", file, prefix, share, each, processes=CLIENT_PROCESSES)
+    taken = [json.loads(worker.communicate()[0])["seconds"] for worker in workers]
+    return count / max(taken)
+
+
+def run(pods: int = 10_000, clients: int = 64, watchers: int = 50) -> dict[str, float]:
+    """All figures of this page."""
+    figures: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as directory, a_server(Path(directory)) as (config, pid):
+        file = Path(directory) / "kubeconfig"
+        _creates(file, "warm", 512, clients)
+        figures["creates_per_second"] = _creates(file, "pod", pods, clients)
+        figures["list_seconds"] = asyncio.run(_list_time(config))
+        figures["memory_mb"] = _memory(pid)
+        figures |= asyncio.run(_burst(config, file, pods, clients, watchers))
+    return figures
+
+
+async def _list_time(config: ClientConfig) -> float:
+    async with HTTPClient(config) as client:
+        best = float("inf")
+        for _ in range(3):
+            start = time.perf_counter()
+            await client.list(PODS, "default", into=Pod)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+
+async def _burst(config: ClientConfig, file: Path, pods: int, clients: int, watchers: int) -> dict[str, float]:
+    async with HTTPClient(config) as client:
+        version = (await client.list(PODS, "default", limit=1)).resource_version
+    watching = _in_processes("watch", file, version, pods, watchers, processes=1)
+    await asyncio.sleep(2)
+    start = time.perf_counter()
+    await asyncio.to_thread(_creates, file, "burst", pods, clients)
+    written = time.perf_counter() - start
+    for process in watching:
+        await asyncio.to_thread(process.communicate)
+    all_seen = time.perf_counter() - start
+    return {"burst_write_seconds": written, "burst_seen_by_all_seconds": all_seen}
+
+
+def _role(arguments: list[str]) -> None:
+    role, file, *rest = arguments
+    config = load(file)
+    loop = uvloop.new_event_loop
+    start = time.perf_counter()
+    with asyncio.Runner(loop_factory=loop) as runner:
+        if role == "create":
+            prefix, count, clients, index = rest[0], int(rest[1]), int(rest[2]), rest[3]
+            runner.run(_create(config, f"{prefix}-{index}", count, clients))
+        else:
+            runner.run(_watch(config, rest[0], int(rest[1]), int(rest[2])))
+    print(json.dumps({"seconds": time.perf_counter() - start}))
+
+
+def main() -> None:
+    if len(sys.argv) > 1 and sys.argv[1] in ("create", "watch"):
+        _role(sys.argv[1:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--watchers", type=int, default=50)
+    arguments = parser.parse_args()
+    for name, value in run(arguments.pods, arguments.clients, arguments.watchers).items():
+        print(f"{name:28} {value:10.2f}")
+    print(f"{'load average':28} {os.getloadavg()[0]:10.2f}")
+
+
+if __name__ == "__main__":
+    main()

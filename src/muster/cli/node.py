@@ -1,0 +1,64 @@
+"""`muster node fail|recover NAME`: cut a simulated node's power, and give it back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from muster.cli import exits
+
+
+@click.group(name="node")
+def command() -> None:
+    """Fail and recover simulated nodes."""
+
+
+def _connection(function: click.decorators.FC) -> click.decorators.FC:
+    function = click.option("--context", help="Context of the kubeconfig.")(function)
+    return click.option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Kubeconfig; default: as kubectl finds it.",
+    )(function)
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_connection
+def fail(names: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
+    """Cut the power of nodes: their kubelets fall silent and their pods stop."""
+    asyncio.run(_switch(names, False, kubeconfig, context))
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_connection
+def recover(names: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
+    """Give nodes their power back."""
+    asyncio.run(_switch(names, True, kubeconfig, context))
+
+
+async def _switch(names: tuple[str, ...], powered: bool, kubeconfig: Path | None, context: str | None) -> None:
+    from muster.api.errors import ApiError
+    from muster.api.resources import NODES
+    from muster.client.config import ConfigError
+    from muster.client.http import HTTPClient
+    from muster.client.kubeconfig import load
+    from muster.nodes.inventory import FAILED, SIMULATED
+
+    try:
+        config = load(kubeconfig, context)
+    except ConfigError as error:
+        raise exits.Failure(str(error), exits.BAD_INPUT) from None
+    async with HTTPClient(config) as client:
+        for name in names:
+            try:
+                node = await client.get(NODES, name)
+            except ApiError as error:
+                raise exits.Failure(error.message, exits.NO if error.code == 404 else exits.UNAVAILABLE) from None
+            if SIMULATED not in (node["metadata"].get("labels") or {}):
+                raise exits.Failure(f"node {name} is not simulated; only simulated nodes can be switched")
+            await client.patch(NODES, name, {"metadata": {"annotations": {FAILED: None if powered else "true"}}})
+            click.echo(f"node/{name} {'recovered' if powered else 'failed'}")

@@ -1,0 +1,64 @@
+"""The flags that describe simulated nodes: the same wherever a command makes nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from muster.scheduler.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFlags:
+    """So many alike nodes in racks and blocks."""
+
+    count: int
+    cpu: str
+    memory: str
+    gpu: int
+    nodes_per_rack: int
+    racks_per_block: int
+
+    def snapshot(self) -> Snapshot:
+        """A cluster of nothing but these nodes."""
+        import msgspec
+
+        from muster.api.types import Node
+        from muster.nodes.inventory import Inventory
+        from muster.scheduler.snapshot import Snapshot
+
+        inventory = Inventory(
+            self.count, self.cpu, self.memory, self.gpu, nodes_per_rack=self.nodes_per_rack,
+            racks_per_block=self.racks_per_block,
+        )  # fmt: skip
+        return Snapshot({"Node": [msgspec.convert(inventory.node(i, 0.0), Node) for i in range(self.count)]})
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--nodes N --node-cpu …`, as one value."""
+
+    @click.option("--nodes", "count", type=click.IntRange(0), default=0, help="So many simulated nodes.")
+    @click.option("--node-cpu", default="64", show_default=True, help="CPUs of a node.")
+    @click.option("--node-memory", default="512Gi", show_default=True, help="Memory of a node.")
+    @click.option("--node-gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node.")
+    @click.option("--nodes-per-rack", type=click.IntRange(1), default=8, show_default=True, help="Nodes in a rack.")
+    @click.option("--racks-per-block", type=click.IntRange(1), default=4, show_default=True, help="Racks in a block.")
+    @wraps(command)
+    def wrapped(
+        count: int,
+        node_cpu: str,
+        node_memory: str,
+        node_gpu: int,
+        nodes_per_rack: int,
+        racks_per_block: int,
+        **rest: Any,
+    ) -> Any:
+        flags = NodeFlags(count, node_cpu, node_memory, node_gpu, nodes_per_rack, racks_per_block)
+        return command(nodes=flags, **rest)
+
+    return wrapped

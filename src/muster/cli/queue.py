@@ -1,0 +1,121 @@
+"""`muster queue`: who waits, in order, since when and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from muster.cli import exits, live, output, source
+
+if TYPE_CHECKING:
+    from muster.scheduler.cycle import Brain
+    from muster.scheduler.queue import Root
+
+
+class Line(msgspec.Struct, frozen=True, rename="camel"):
+    """One waiting root, as `-o json` prints it."""
+
+    position: int
+    kind: str
+    namespace: str
+    name: str
+    members: str
+    priority: int
+    since: str
+    reason: str
+    message: str
+
+
+@click.command(name="queue")
+@click.option("--namespace", "-n", default=None, help="Only this namespace.")
+@live.option
+@source.options
+@output.option
+def command(namespace: str | None, watch: bool, source: source.Source, output_format: str) -> int:
+    """List the pods and groups that wait, in the order in which they are tried."""
+
+    def lines() -> list[Line]:
+        return waiting(_brain(source), namespace)
+
+    if output_format != "table":
+        output.write(lines(), output_format, str)
+    else:
+        live.show(lambda: screen(lines(), live.width()), watch)
+    return exits.OK
+
+
+def _brain(asked: source.Source) -> Brain:
+    return source.brain_for(asked.facts())
+
+
+def waiting(brain: Brain, namespace: str | None = None) -> list[Line]:
+    """The queue, top first."""
+    roots = [root for root in brain.roots() if namespace in (None, root.key.namespace)]
+    return [_line(position, root) for position, root in enumerate(roots, 1)]
+
+
+def _line(position: int, root: Root) -> Line:
+    group, member = root.group, root.member
+    conditions = (group.obj.status.conditions if group and group.obj else None) or ()
+    wanted = ("PodScheduled", "PodGroupScheduled", "PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled")
+    if member is not None:
+        conditions = member.pod.status.conditions or ()
+    said = next((c for c in conditions if c.type in wanted and c.status != "True"), None)
+    members = "1" if group is None else f"{sum(leaf.bound for leaf in group.leaves())}/{_needed(root)}"
+    reason, message = (said.reason, said.message) if said is not None else ("New", "")
+    since = root.created or (said.last_transition_time if said is not None else None) or ""
+    return Line(
+        position, root.key.kind, root.key.namespace, root.key.name, members, root.priority, since, reason, message
+    )
+
+
+def _needed(root: Root) -> int:
+    assert root.group is not None
+    return sum(leaf.minimum for leaf in root.group.leaves())
+
+
+def screen(lines: list[Line], width: int) -> str:
+    """The queue as a table that fits the terminal."""
+    if not lines:
+        return "Nothing waits."
+    rows = [
+        (
+            line.position,
+            f"{_word(line.kind)}/{line.name}",
+            line.namespace,
+            line.members,
+            line.priority,
+            age(line.since),
+            line.reason,
+        )
+        for line in lines
+    ]
+    text = output.table(["#", "name", "namespace", "bound", "priority", "waiting", "reason"], rows)
+    left = width - max(len(row) for row in text.splitlines()) - 3
+    if left < 20:
+        return "\n".join(live.fit(row, width) for row in text.splitlines())
+    body = text.splitlines()
+    longest = max(len(row) for row in body)
+    said = ["MESSAGE", *[line.message for line in lines]]
+    return "\n".join(
+        f"{row.ljust(longest)}   {live.fit(word, left)}".rstrip() for row, word in zip(body, said, strict=True)
+    )
+
+
+def _word(kind: str) -> str:
+    return {"PodGroup": "pg", "CompositePodGroup": "cpg"}.get(kind, "pod")
+
+
+def age(time: str) -> str:
+    """How long ago, as kubectl prints it."""
+    try:
+        seconds = int((datetime.now(UTC) - datetime.fromisoformat(time.replace("Z", "+00:00"))).total_seconds())
+    except ValueError:
+        return "<unknown>"
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{max(0, seconds)}s"

@@ -1,0 +1,115 @@
+"""`muster tree`: groups, their children and where their pods lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from muster.cli import exits, live, output, source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.scheduler.cycle import Brain
+    from muster.scheduler.groups import Group
+    from muster.scheduler.world import World
+
+MOST_NODES = 6
+
+
+class Twig(msgspec.Struct, frozen=True, rename="camel"):
+    """One group of a tree, as `-o json` prints it."""
+
+    kind: str
+    namespace: str
+    name: str
+    depth: int
+    minimum: int
+    bound: int
+    pending: int
+    met: bool
+    topology: str | None
+    domains: tuple[str, ...]
+    nodes: dict[str, int]
+
+
+@click.command(name="tree")
+@click.argument("name", required=False)
+@click.option("--namespace", "-n", default=None, help="Only this namespace.")
+@live.option
+@source.options
+@output.option
+def command(name: str | None, namespace: str | None, watch: bool, source: source.Source, output_format: str) -> int:
+    """Show the trees of groups, or only the one that holds the group NAME."""
+
+    def found() -> list[Twig]:
+        twigs = trees(_brain(source), namespace, name)
+        if name is not None and not twigs:
+            raise exits.Failure(f'no group "{name}" exists', exits.BAD_INPUT)
+        return twigs
+
+    if output_format != "table":
+        output.write(found(), output_format, str)
+    else:
+        live.show(lambda: screen(found(), live.width()), watch)
+    return exits.OK
+
+
+def _brain(asked: source.Source) -> Brain:
+    return source.brain_for(asked.facts())
+
+
+def trees(brain: Brain, namespace: str | None = None, name: str | None = None) -> list[Twig]:
+    """Every tree, its top first."""
+    groups = sorted(brain.world.forest.groups.values(), key=lambda group: group.key)
+    tops = [group for group in groups if group.root() is group and namespace in (None, group.key.namespace)]
+    if name is not None:
+        tops = [top for top in tops if any(group.key.name == name for group in top.subtree())]
+    return [twig for top in tops for twig in _twigs(brain.world, top, 0)]
+
+
+def _twigs(world: World, group: Group, depth: int) -> Iterator[Twig]:
+    nodes: dict[str, int] = {}
+    for leaf in group.leaves():
+        for member in leaf.running.values():
+            nodes[member.node] = nodes.get(member.node, 0) + 1
+    key = group.topology
+    domains = tuple(sorted({world.domain_of(node, key) for node in nodes})) if key else ()
+    yield Twig(
+        *group.key,
+        depth,
+        group.minimum,
+        group.confirmed,
+        group.pending_below,
+        group.quorum_bound,
+        key,
+        domains,
+        dict(sorted(nodes.items())) if group.is_leaf else {},
+    )
+    for child in group.ordered_children():
+        yield from _twigs(world, child, depth + 1)
+
+
+def screen(twigs: list[Twig], width: int) -> str:
+    if not twigs:
+        return "There are no groups."
+    return "\n".join(live.fit(_line(twig), width) for twig in twigs)
+
+
+def _line(twig: Twig) -> str:
+    mark = "●" if twig.met else "○"
+    kind = {"PodGroup": "pg", "CompositePodGroup": "cpg"}[twig.kind]
+    place = f"  {twig.topology.rsplit('/', 1)[-1]}={','.join(twig.domains)}" if twig.topology and twig.domains else ""
+    pending = f"  {twig.pending} pending" if twig.pending else ""
+    nodes = _nodes(twig.nodes)
+    where = f"  on {nodes}" if nodes else ""
+    home = f" ({twig.namespace})" if twig.depth == 0 else ""
+    return f"{'   ' * twig.depth}{mark} {kind}/{twig.name}{home}  {twig.bound}/{twig.minimum}{pending}{place}{where}"
+
+
+def _nodes(nodes: dict[str, int]) -> str:
+    shown = [f"{name}×{count}" if count > 1 else name for name, count in list(nodes.items())[:MOST_NODES]]
+    more = f" +{len(nodes) - MOST_NODES} nodes" if len(nodes) > MOST_NODES else ""
+    return " ".join(shown) + more

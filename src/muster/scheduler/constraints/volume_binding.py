@@ -1,0 +1,145 @@
+"""A pod goes where its volumes are or can be.
+
+A bound claim goes by its volume's node affinity. A claim that waits for its pod goes where a free
+volume fits it or its class can provision one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from muster.api import quantity, selectors
+from muster.api.types import PersistentVolume, PersistentVolumeClaim, StorageClass
+from muster.scheduler.arrays import Bools, Ints, Slots
+from muster.scheduler.changes import NODE_ADDED, NODE_LABELS, STORAGE
+from muster.scheduler.constraints.base import Constraint, Reach, Reason
+from muster.scheduler.constraints.node_affinity import selected
+from muster.scheduler.storage import SELECTED_NODE, WAITS, bound
+
+if TYPE_CHECKING:
+    from muster.scheduler.cluster import Cluster
+    from muster.scheduler.shapes import Shape
+
+_NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+_ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
+_NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+class VolumeBinding(Constraint):
+    name = "VolumeBinding"
+    filters = Reach.NODE
+    final = True
+    arguments = frozenset(("bindTimeoutSeconds", "shape"))
+    watches = frozenset(("storage",))
+    cures = frozenset((NODE_ADDED, NODE_LABELS, STORAGE))
+
+    def concerns(self, shape: Shape) -> bool:
+        return bool(shape.footprint.claims)
+
+    def rejects(self, shape: Shape, cluster: Cluster) -> str | None:
+        namespace, storage = shape.pod.metadata.namespace, cluster.storage
+        for name in shape.footprint.claims:
+            claim = storage.claims.get((namespace, name))
+            if claim is None:
+                return f'persistentvolumeclaim "{name}" not found'
+            if claim.metadata.deletion_timestamp is not None:
+                return f'persistentvolumeclaim "{name}" is being deleted'
+            if claim.status.phase == "Lost":
+                return (
+                    f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+                )
+        if any(not bound(claim) and not _waits(cluster.storage.class_of(claim)) for claim in _claims(shape, cluster)):
+            return "pod has unbound immediate PersistentVolumeClaims"
+        return None
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+        for _, mask in self._masks(shape, cluster, slots):
+            ok &= mask
+        return ok
+
+    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[Reason]:
+        for text in (_NO_VOLUME, _ELSEWHERE, _NONE_TO_BIND):
+            ok = np.ones(slots.shape, dtype=np.bool_)
+            for why, mask in self._masks(shape, cluster, slots):
+                if why == text:
+                    ok &= mask
+            yield Reason(text, slots[~ok], True, self.name)
+            slots = slots[ok]
+
+    def _masks(self, shape: Shape, cluster: Cluster, slots: Slots) -> Iterable[tuple[str, Bools]]:
+        """Per claim: the slots that can have it, and the words for the others."""
+        for claim in _claims(shape, cluster):
+            if not bound(claim):
+                yield _NONE_TO_BIND, _could_serve(claim, cluster, slots)
+                continue
+            volume = cluster.storage.volume_of(claim)
+            if volume is None:
+                yield _NO_VOLUME, np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
+            else:
+                yield _ELSEWHERE, _reachable(volume, cluster, slots)
+
+
+def _claims(shape: Shape, cluster: Cluster) -> list[PersistentVolumeClaim]:
+    claims, namespace = cluster.storage.claims, shape.pod.metadata.namespace
+    return [claims[(namespace, name)] for name in shape.footprint.claims if (namespace, name) in claims]
+
+
+def _waits(storage_class: StorageClass | None) -> bool:
+    return storage_class is not None and storage_class.volume_binding_mode == WAITS
+
+
+def _reachable(volume: PersistentVolume, cluster: Cluster, slots: Slots) -> Bools:
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+    return selected(affinity.required, cluster, slots)
+
+
+def _could_serve(claim: PersistentVolumeClaim, cluster: Cluster, slots: Slots) -> Bools:
+    """The slots where a free volume fits the claim or a new one can be made."""
+    storage_class = cluster.storage.class_of(claim)
+    ok = np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
+    for volume in cluster.storage.volumes.values():
+        if _fits(volume, claim):
+            ok |= _reachable(volume, cluster, slots)
+    if storage_class is not None and storage_class.provisioner not in ("", _NO_PROVISIONER):
+        ok |= _provisionable(storage_class, cluster, slots)
+    node = (claim.metadata.annotations or {}).get(SELECTED_NODE)
+    if node:
+        only = np.zeros(cluster.size, dtype=np.bool_)
+        if node in cluster.index:
+            only[cluster.index[node]] = True
+        ok &= only[slots]
+    return ok
+
+
+def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    spec, wanted, ref = volume.spec, claim.spec, volume.spec.claim_ref
+    owner = (claim.metadata.namespace, claim.metadata.name)
+    if ref is not None and ((ref.namespace, ref.name) != owner or ref.uid not in ("", claim.metadata.uid)):
+        return False
+    if ref is None and volume.status.phase not in ("", "Available"):
+        return False
+    if wanted.selector is not None and not selectors.matches(wanted.selector, volume.metadata.labels):
+        return False
+    requests = (wanted.resources.requests if wanted.resources else None) or {}
+    enough = quantity.value((spec.capacity or {}).get("storage", 0)) >= quantity.value(requests.get("storage", 0))
+    modes = set(wanted.access_modes or ()) <= set(spec.access_modes or ())
+    return enough and modes and spec.storage_class_name == (wanted.storage_class_name or "")
+
+
+def _provisionable(storage_class: StorageClass, cluster: Cluster, slots: Slots) -> Bools:
+    terms = storage_class.allowed_topologies
+    ok = np.full(cluster.alive[slots].shape, not terms, dtype=np.bool_)
+    for term in terms or ():
+        here = np.ones(ok.shape, dtype=np.bool_)
+        for wanted in term.match_label_expressions or ():
+            table = cluster.label_column(wanted.key).satisfying(wanted.key, "In", wanted.values or ())
+            here &= table[cluster.labels(wanted.key)[slots]]
+        ok |= here
+    return ok

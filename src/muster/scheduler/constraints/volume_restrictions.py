@@ -1,0 +1,70 @@
+"""A disk that only one pod may write, and a claim that only one pod may use, keep others away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from muster.scheduler.arrays import Bools, Ints, Slots
+from muster.scheduler.changes import NODE_ADDED, POD_GONE, STORAGE
+from muster.scheduler.constraints.base import Constraint, Reach, Reason
+from muster.scheduler.shapes import Disk
+from muster.scheduler.tallies import Tally
+
+if TYPE_CHECKING:
+    from muster.scheduler.cluster import Cluster
+    from muster.scheduler.shapes import Shape
+
+_ONE_POD = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+
+
+class VolumeRestrictions(Constraint):
+    name = "VolumeRestrictions"
+    filters = Reach.PODS
+    entangles = True
+    text = "node(s) had no available disk"
+    watches = frozenset(("storage",))
+    cures = frozenset((NODE_ADDED, POD_GONE, STORAGE))
+
+    def concerns(self, shape: Shape) -> bool:
+        return bool(shape.footprint.needs.disks or shape.footprint.claims)
+
+    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(shape.footprint.needs.disks or _one_pod_claims(shape, cluster))
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        ok = self._disks_free(shape, cluster, slots)
+        if any(cluster.storage.in_use(key) for key in _one_pod_claims(shape, cluster)):
+            ok[:] = False
+        return ok
+
+    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[Reason]:
+        free = self._disks_free(shape, cluster, slots)
+        yield Reason(self.text, slots[~free], False, self.name)
+        yield Reason(_ONE_POD, slots[free], False, self.name)
+
+    def _disks_free(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        free = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+        for held in _clashing(shape, cluster):
+            free &= held.column[: cluster.size][slots] == 0
+        return free
+
+
+def _one_pod_claims(shape: Shape, cluster: Cluster) -> list[tuple[str, str]]:
+    namespace = shape.pod.metadata.namespace
+    keys = [(namespace, name) for name in shape.footprint.claims]
+    claims = cluster.storage.claims
+    return [key for key in keys if key in claims and "ReadWriteOncePod" in (claims[key].spec.access_modes or ())]
+
+
+def _clashing(shape: Shape, cluster: Cluster) -> list[Tally]:
+    def find() -> list[Tally]:
+        wanted = shape.footprint.needs.disks
+        held = [(what, tally) for what, tally in cluster.tallies.carried() if isinstance(what, Disk)]
+        return [tally for what, tally in held if any(what.clashes(disk) for disk in wanted)]
+
+    return shape.fresh("clashing disks", cluster.tallies.version, find)

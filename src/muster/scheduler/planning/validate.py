@@ -1,0 +1,215 @@
+"""`validate`: a plan is checked from the objects themselves before anything of it leaves the brain.
+
+It shares no code with the planner, the constraints or the cluster's columns: requests are added up
+again from pod specs, rules are judged on labels and taints as they are written, groups are counted
+seat by seat. Pods of one shape on one node are judged once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from muster.api.types import Node, Pod
+from muster.scheduler.planning.audit import NodeRules, clash, ports_of
+from muster.scheduler.planning.claims import claims_fault
+from muster.scheduler.planning.company import Company, affinity_terms, anti_terms, between_pods, spread_terms
+from muster.scheduler.planning.demand import Demand, GroupKey, Leaf
+from muster.scheduler.planning.ledger import Amounts, Ledger, ledger_of, requests
+from muster.scheduler.planning.verdict import Placed, Seat
+
+if TYPE_CHECKING:
+    from muster.scheduler.cluster import Cluster
+    from muster.scheduler.shapes import Shape
+
+Held = Sequence[tuple["Shape", int]]
+Bench = dict[int, dict[int, int]]  # slot -> how many pods of each kind
+
+
+def validate(
+    placed: Placed,
+    demand: Demand,
+    cluster: Cluster,
+    evicted: frozenset[str] = frozenset(),
+    held: Held = (),
+) -> str | None:
+    """None if the plan holds, else the first fault in words."""
+    audit = _Audit(cluster, frozenset(evicted), held)
+    return audit.people(placed, demand) or audit.groups(placed, demand) or audit.nodes() or audit.pods()
+
+
+class _Audit:
+    def __init__(self, cluster: Cluster, evicted: frozenset[str], held: Held) -> None:
+        self.cluster = cluster
+        self.evicted = evicted
+        self.held = held
+        self.ledger: Ledger = ledger_of(cluster)
+        self.kinds: dict[int, Pod] = {}  # distinct pods of the plan, by identity of their shape
+        self.bench: Bench = {}
+        self.seats: list[tuple[int, int]] = []  # kind and slot, in the order of the plan
+
+    # --- who sits where --------------------------------------------------------------------------
+
+    def people(self, placed: Placed, demand: Demand) -> str | None:
+        """Every seat names a pending member of the demand, once, and a node that exists."""
+        waiting = {member.uid: member for leaf in _leaves(demand) for member in leaf.members}
+        uids = [seat.uid for seat in placed.seats]
+        strangers = set(uids).difference(waiting)
+        if strangers or len(set(uids)) < len(uids):
+            who = min(strangers) if strangers else next(uid for uid, times in Counter(uids).items() if times > 1)
+            return f"seat of {who}: not a waiting member, or seated twice"
+        for node, slot in {(seat.node, seat.index) for seat in placed.seats}:
+            if self.cluster.index.get(node) != slot:
+                return f"the node {node} is not at index {slot}"
+        shapes = [waiting[uid].shape for uid in uids]
+        self.kinds = {id(shape): shape.pod for shape in shapes}
+        self.seats = [(id(shape), seat.index) for shape, seat in zip(shapes, placed.seats, strict=True)]
+        for (kind, slot), count in Counter(self.seats).items():
+            self.bench.setdefault(slot, {})[kind] = count
+        return None if uids else "the plan seats nobody"
+
+    # --- groups ----------------------------------------------------------------------------------
+
+    def groups(self, placed: Placed, demand: Demand) -> str | None:
+        """Minimums at every level, one domain for every constrained group."""
+        seats = {seat.uid: seat for seat in placed.seats}
+        standing = _standing(demand, seats)
+        if not standing[demand.key]:
+            return f"the minimum of {demand.key.name} does not hold"
+        untrue = [key for key in placed.placed_groups if not standing.get(key, False)]
+        if untrue:
+            return f"{untrue[0].name} is said to hold and does not"
+        return self._group(demand, seats, standing)
+
+    def _group(self, demand: Demand, seats: dict[str, Seat], standing: dict[GroupKey, bool]) -> str | None:
+        used = _seats_below(demand, seats)
+        if not used:
+            return None
+        if not standing[demand.key]:
+            return f"{demand.key.name} has seats although its minimum does not hold"
+        if demand.topology:
+            fault = self._domain(demand, used)
+            if fault is not None:
+                return fault
+        for child in () if isinstance(demand, Leaf) else demand.children:
+            fault = self._group(child, seats, standing)
+            if fault is not None:
+                return fault
+        return None
+
+    def _domain(self, demand: Demand, used: list[Seat]) -> str | None:
+        key = demand.topology or ""
+        nodes = {seat.node for seat in used}
+        values = {(self.cluster.node_objects[node].metadata.labels or {}).get(key) for node in nodes}
+        if None in values:
+            return f"{demand.key.name} uses a node without the label {key}"
+        values |= set(demand.domains)
+        if len(values) > 1:
+            named = ", ".join(sorted(str(value) for value in values))
+            return f"{demand.key.name} lies in more than one domain of {key}: {named}"
+        return None
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def nodes(self) -> str | None:
+        """Capacity of every resource, and every rule about nodes, for each kind of pod once."""
+        wanted = {kind: requests(pod) for kind, pod in self.kinds.items()}
+        rules = {kind: NodeRules(pod) for kind, pod in self.kinds.items()}
+        held = self._held()
+        names, objects = self.cluster.names, self.cluster.node_objects
+        for slot, row in self.bench.items():
+            node = objects[names[slot]]
+            for kind in row:
+                refusal = rules[kind].refusal(node)
+                if refusal is not None:
+                    return f"{self.kinds[kind].metadata.name} may not be on {node.metadata.name}: {refusal}"
+            fault = self._capacity(node, slot, row, wanted, held.get(slot))
+            if fault is not None:
+                return fault
+        return None
+
+    def _held(self) -> dict[int, Amounts]:
+        found: dict[int, Amounts] = {}
+        for shape, slot in self.held:
+            total = found.setdefault(slot, {"pods": 0})
+            total["pods"] += 1
+            for name, amount in requests(shape.pod).items():
+                total[name] = total.get(name, 0) + amount
+        return found
+
+    def _capacity(
+        self, node: Node, slot: int, row: dict[int, int], wanted: dict[int, Amounts], held: Amounts | None
+    ) -> str | None:
+        load, capacity = self.ledger.load(slot, self.evicted), self.ledger.capacity(node)
+        asked: Amounts = {"pods": sum(row.values())}
+        for kind, count in row.items():
+            for name, amount in wanted[kind].items():
+                asked[name] = asked.get(name, 0) + amount * count
+        for name, amount in asked.items():
+            used = load.get(name, 0) + (held.get(name, 0) if held else 0)
+            have = capacity.get(name, 0)
+            if used + amount > have:
+                return f"{node.metadata.name} has {have} {name}; {used} in use and {amount} planned"
+        return None
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    def pods(self) -> str | None:
+        """Ports, claims, and the rules between pods."""
+        kinds = self.kinds
+        with_ports = {kind for kind, pod in kinds.items() if any(True for _ in ports_of(pod))}
+        fault = self._ports(with_ports) if with_ports else None
+        if fault is None and any(pod.spec.volumes for pod in kinds.values()):
+            fault = claims_fault(self.cluster, [(kinds[kind], slot) for kind, slot in self.seats], self.evicted)
+        if fault is not None:
+            return fault
+        company = Company(self.cluster, self.evicted)
+        if not any(map(_social, kinds.values())) and not any(True for _ in company.repelling()):
+            return None
+        objects, names = self.cluster.node_objects, self.cluster.names
+        sitting = [(kinds[kind], objects[names[slot]]) for kind, slot in self.seats]
+        return between_pods(company, sitting, {id(pod): pod for pod in kinds.values()})
+
+    def _ports(self, kinds: set[int]) -> str | None:
+        for slot, row in self.bench.items():
+            new = [port for kind in row if kind in kinds for port in list(ports_of(self.kinds[kind])) * row[kind]]
+            there = [
+                port
+                for entry in self.cluster.pods_on(slot)
+                if entry.pod.metadata.uid not in self.evicted
+                for port in ports_of(entry.pod)
+            ]
+            there += [port for shape, where in self.held if where == slot for port in ports_of(shape.pod)]
+            for at, port in enumerate(new):
+                if any(clash(port, other) for other in (*there, *new[:at])):
+                    return f"the port {port[2]} of {self.cluster.names[slot]} is wanted twice"
+        return None
+
+
+def _social(pod: Pod) -> bool:
+    return bool(anti_terms(pod) or affinity_terms(pod) or spread_terms(pod))
+
+
+def _leaves(demand: Demand) -> list[Leaf]:
+    if isinstance(demand, Leaf):
+        return [demand]
+    return [leaf for child in demand.children for leaf in _leaves(child)]
+
+
+def _standing(demand: Demand, seats: dict[str, Seat]) -> dict[GroupKey, bool]:
+    """Whether the minimum of every group holds once the seats are taken."""
+    if isinstance(demand, Leaf):
+        sitting = demand.bound + sum(member.uid in seats for member in demand.members)
+        return {demand.key: sitting >= demand.minimum}
+    found: dict[GroupKey, bool] = {}
+    holding = 0
+    for child in demand.children:
+        found |= _standing(child, seats)
+        holding += found[child.key]
+    found[demand.key] = holding >= demand.minimum
+    return found
+
+
+def _seats_below(demand: Demand, seats: dict[str, Seat]) -> list[Seat]:
+    return [seats[member.uid] for leaf in _leaves(demand) for member in leaf.members if member.uid in seats]

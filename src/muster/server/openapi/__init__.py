@@ -1,0 +1,123 @@
+"""OpenAPI v3: an index, and one document for each served group-version.
+
+kubectl finds out from these documents what it may send (`fieldValidation`), how lists merge, and what `explain` shows;
+a group-version without one sends it to a form of the older documents that this server does not have. Documents are made
+on first use and kept as bytes. The hash in a document's address is also its ETag and covers everything it is made of,
+so that clients may keep it for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+
+import msgspec
+
+from muster import __version__
+from muster.api import openapi as group_kinds
+from muster.api.errors import not_acceptable
+from muster.server import schema
+from muster.server.openapi.paths import Paths
+from muster.server.openapi.schemas import Schemas
+from muster.server.request import JSON, Request, Response
+from muster.server.resources.kind import Kind
+from muster.server.resources.served import Registry
+
+__all__ = ["OpenApi"]
+
+ROOT = "/openapi/v3"
+_FOR_EVER = "public, max-age=31536000, immutable"
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class OpenApi:
+    """The documents of one registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._versions = {
+            (f"apis/{group}/{version}" if group else f"api/{version}"): (group, version)
+            for group, versions in registry.groups().items()
+            for version in versions
+        }
+        self._hashes: dict[str, str] = {}
+        self._documents: dict[str, bytes] = {}
+
+    def answer(self, request: Request) -> Response | None:
+        """The index or a document; None for any other path."""
+        path = request.path.rstrip("/")
+        if request.method not in ("GET", "HEAD") or not path.startswith(ROOT):
+            return None
+        name = path.removeprefix(ROOT).strip("/")
+        if name and name not in self._versions:
+            return None
+        _check_accept(request.headers.get("accept", ""))
+        return self._document(name, request) if name else Response(200, self._index())
+
+    def document(self, name: str) -> bytes:
+        """One document by its place in the index, such as `apis/apps/v1`. KeyError where there is none."""
+        found = self._documents.get(name)
+        if found is None:
+            found = self._documents[name] = _encode(self._made(*self._versions[name]))
+        return found
+
+    def _index(self) -> bytes:
+        pages = {
+            name: {"serverRelativeURL": f"{ROOT}/{name}?hash={self._hash(name)}"} for name in sorted(self._versions)
+        }
+        return _encode({"paths": pages})
+
+    def _document(self, name: str, request: Request) -> Response:
+        current = self._hash(name)
+        asked = request.arg("hash")
+        headers = {"ETag": f'"{current}"', "Vary": "Accept"}
+        if asked and asked != current:
+            return Response(301, headers={"Location": f"{ROOT}/{name}?hash={current}"})
+        headers["Cache-Control"] = _FOR_EVER if asked else "no-cache, private"
+        if current in request.headers.get("if-none-match", ""):
+            return Response(304, headers=headers)
+        return Response(200, self.document(name), headers=headers)
+
+    def _made(self, group: str, version: str) -> object:
+        schemas = Schemas(version)
+        paths = Paths(group, version, schemas)
+        for kind in self._registry.in_version(group, version):
+            message = schema.kind(kind.group, version, kind.kind)
+            if message is not None:
+                schemas.add(message)
+            paths.add(kind)
+        return {
+            "openapi": "3.0.0",
+            "info": {"title": "Muster", "version": __version__},
+            "paths": paths.items,
+            "components": {
+                "schemas": schemas.found,
+                "securitySchemes": {"BearerToken": {"type": "apiKey", "in": "header", "name": "authorization"}},
+            },
+        }
+
+    def _hash(self, name: str) -> str:
+        """From the ingredients and not from the document, so that the index can be told without making any."""
+        found = self._hashes.get(name)
+        if found is None:
+            group, version = self._versions[name]
+            kinds = [_essence(kind) for kind in self._registry.in_version(group, version)]
+            digest = hashlib.sha256(_tables_digest())
+            digest.update(_encode([name, __version__, kinds, group_kinds.schemas(version)]))
+            found = self._hashes[name] = digest.hexdigest().upper()
+        return found
+
+
+def _essence(kind: Kind) -> list[object]:
+    serving = {name: list(verbs) for name, verbs in kind.serving.items()}
+    return [kind.kind, kind.plural, kind.namespaced, list(kind.verbs), list(kind.subresources), serving]
+
+
+def _tables_digest() -> bytes:
+    return hashlib.sha256(files("muster.server.schema").joinpath("tables.json").read_bytes()).digest()
+
+
+def _check_accept(accept: str) -> None:
+    wanted = [part.split(";", 1)[0].strip() for part in accept.split(",") if part.strip()]
+    if wanted and not any(each in (JSON, "application/*", "*/*") for each in wanted):
+        raise not_acceptable(f"only the following media types are accepted: {JSON}")

@@ -1,0 +1,182 @@
+"""JSON schemas of messages, in the names and with the extensions that Kubernetes clients read.
+
+The tables give the structure. For the group kinds `muster.api.openapi` adds descriptions and limits to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api import openapi as group_kinds
+from muster.server.openapi.texts import FIELDS, KINDS
+from muster.server.schema import Field, Message
+from muster.server.schema.model import ALWAYS
+from muster.server.schema.scalars import ZERO
+
+Schema = dict[str, Any]
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+PATCH = f"{_META}.Patch"
+
+_PLAIN: dict[str, Schema] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "double": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "strings": {"type": "array", "items": {"type": "string"}},
+}
+_NAMED: dict[str, tuple[str, Schema]] = {
+    "time": (f"{_META}.Time", {"type": "string", "format": "date-time", "description": "A time, in RFC 3339."}),
+    "microtime": (
+        f"{_META}.MicroTime",
+        {"type": "string", "format": "date-time", "description": "A time in RFC 3339, with microseconds."},
+    ),
+    "quantity": (
+        "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        {
+            "oneOf": [{"type": "string"}, {"type": "number"}],
+            "description": "An amount with an optional suffix, such as 500m, 2 or 1Gi.",
+        },
+    ),
+    "intorstring": (
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+        {
+            "format": "int-or-string",
+            "oneOf": [{"type": "integer"}, {"type": "string"}],
+            "description": "A number, or a string such as a name or a percentage.",
+        },
+    ),
+    "raw": (
+        "io.k8s.apimachinery.pkg.runtime.RawExtension",
+        {"type": "object", "description": "Any object, not looked into."},
+    ),
+    "fields": (f"{_META}.FieldsV1", {"type": "object", "description": "A set of field paths."}),
+}
+_LIMITS = ("minimum", "maximum", "enum", "maxItems", "minItems", "pattern", "maxLength")
+
+
+def reference(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+class Schemas:
+    """Collects the schemas that a document needs, each with everything it refers to."""
+
+    def __init__(self, version: str) -> None:
+        self._texts = group_kinds.META_SCHEMAS | group_kinds.schemas(version)
+        self.found: dict[str, Schema] = {}
+
+    def add(self, message: Message) -> str:
+        """Makes a message and its parts known; the name to refer to it by."""
+        pending = [message]
+        while pending:
+            each = pending.pop()
+            if each.openapi_name not in self.found:
+                self.found[each.openapi_name] = self._object(each)
+                pending += [field.message for field in each.fields.values() if field.message]
+                self._add_named(each)
+        return message.openapi_name
+
+    def add_patch(self) -> str:
+        self.found[PATCH] = {"type": "object", "description": "A patch, in the form that the content type says."}
+        return PATCH
+
+    def _add_named(self, message: Message) -> None:
+        for field in message.fields.values():
+            if field.type in _NAMED:
+                name, schema = _NAMED[field.type]
+                self.found[name] = schema
+
+    def _object(self, message: Message) -> Schema:
+        texts = self._words(message)
+        schema: Schema = {"type": "object"}
+        description = texts.get("description") or self._description(message)
+        if description:
+            schema["description"] = description
+        words: dict[str, Schema] = texts.get("properties", {})
+        schema["properties"] = {
+            name: _property(field, words.get(name, {}), message.is_kind)
+            for name, field in sorted(message.fields.items())
+        }
+        required = [name for name, field in message.fields.items() if field.required]
+        if required:
+            schema["required"] = required
+        if message.atomic:
+            schema["x-kubernetes-map-type"] = "atomic"
+        if message.is_kind:
+            schema["x-kubernetes-group-version-kind"] = [
+                {"group": _group(message), "kind": message.kind, "version": message.version}
+            ]
+        return schema
+
+    def _words(self, message: Message) -> Schema:
+        """What is said of a message. Kubernetes has separate types for composites where one description does."""
+        name = message.openapi_name
+        plain = f"{name.removesuffix(message.kind)}{message.kind.removeprefix('Composite')}"
+        return self._texts.get(name) or self._texts.get(plain, {})
+
+    @staticmethod
+    def _description(message: Message) -> str:
+        if not message.is_kind:
+            return ""
+        if message.kind in KINDS:
+            return KINDS[message.kind]
+        item = message.kind.removesuffix("List")
+        return f"{message.kind} is a list of {item} objects." if item in KINDS else ""
+
+
+def _group(message: Message) -> str:
+    """Options and Status belong to the core group as far as clients are concerned."""
+    return "" if message.package == "meta.v1" else message.group
+
+
+def _property(field: Field, words: Schema, of_kind: bool) -> Schema:
+    schema = _shaped(field)
+    description = words.get("description") or (FIELDS.get(field.name, "") if of_kind else "")
+    if description:
+        schema["description"] = description
+    for limit in _LIMITS:
+        if limit in words:
+            schema[limit] = words[limit]
+    if field.list_type:
+        schema["x-kubernetes-list-type"] = field.list_type
+    if field.list_keys:
+        schema["x-kubernetes-list-map-keys"] = list(field.list_keys)
+    if field.atomic or field.granular:
+        schema["x-kubernetes-map-type"] = "atomic" if field.atomic else "granular"
+    if field.patch_strategy:
+        schema["x-kubernetes-patch-strategy"] = ",".join(field.patch_strategy)
+    if field.merge_key:
+        schema["x-kubernetes-patch-merge-key"] = field.merge_key
+    if (default := _default(field)) is not None:
+        schema["default"] = default
+    return schema
+
+
+def _shaped(field: Field) -> Schema:
+    if field.shape == "list":
+        return {"type": "array", "items": _one(field)}
+    if field.shape == "map":
+        return {"type": "object", "additionalProperties": _one(field)}
+    one = _one(field)
+    return {"allOf": [one]} if "$ref" in one else one
+
+
+def _one(field: Field) -> Schema:
+    if field.message is not None:
+        return reference(field.message.openapi_name)
+    if field.type in _NAMED:
+        return reference(_NAMED[field.type][0])
+    return dict(_PLAIN[field.type])
+
+
+def _default(field: Field) -> Any:
+    if field.default is not None:
+        return field.default
+    if field.pointer or field.shape:
+        return None
+    if field.type == "message":
+        return {}
+    return ZERO[field.type] if field.presence == ALWAYS and field.type in _PLAIN else None

@@ -1,0 +1,95 @@
+"""`muster replay`: proof of equality, or the first difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from muster.api.types import Node, NodeStatus, ObjectMeta, Pod, PodSpec
+from muster.cli import exits
+from muster.cli.main import run
+from muster.engine import options
+from muster.scheduler import events
+from muster.scheduler.cycle import Brain
+from muster.scheduler.replay import Header, Heard, Line, Turn, decode, encode
+
+
+def a_log() -> list[bytes]:
+    """A recorded run: two nodes, three pods, as the engine would have written it."""
+    source = options.source(None)
+    brain = Brain(options.config(source), seed=7)
+    room = NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})
+    told: list[events.Event] = [
+        *(events.Changed("Node", Node(ObjectMeta(name=name), status=room)) for name in ("n1", "n2")),
+        *(events.Changed("Pod", a_pod(name)) for name in ("a", "b", "c")),
+        events.Synced(),
+    ]
+    lines: list[Line] = [Header(config=source, seed=7)]
+    for number, event in enumerate(told):
+        brain.handle(event, float(number))
+        lines.append(Heard(float(number), event))
+    while True:
+        decisions = brain.next(10.0)
+        lines.append(Turn(10.0, decisions))
+        if not decisions:
+            return [encode(line) for line in lines]
+
+
+def a_pod(name: str) -> Pod:
+    return Pod(ObjectMeta(name=name, namespace="default", uid=name), PodSpec(scheduler_name="muster"))
+
+
+def test_an_honest_log_is_proven_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    log = tmp_path / "log"
+    log.write_bytes(b"".join(a_log()))
+
+    assert run(["replay", str(log)]) == exits.OK
+    assert "byte for byte" in capsys.readouterr().out
+
+
+def test_the_first_difference_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    lines = a_log()
+    changed = [line.replace(b'"name":"b"', b'"name":"x"') if b'"turn"' in line else line for line in lines]
+    log = tmp_path / "log"
+    log.write_bytes(b"".join(changed))
+
+    assert run(["replay", str(log)]) == exits.NO
+    said = capsys.readouterr().out
+    assert "logged" in said
+    assert '"x"' in said
+    assert '"b"' in said
+
+
+def test_a_missing_turn_is_a_difference(tmp_path: Path):
+    lines = a_log()
+    first = next(i for i, line in enumerate(lines) if b'"turn"' in line)
+    log = tmp_path / "log"
+    log.write_bytes(b"".join([*lines[:first], *lines[first + 1 :]]))
+
+    assert run(["replay", str(log)]) == exits.NO
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"", "empty"),
+        (b"{}\n", "line 1"),
+        (b"not json\n", "line 1"),
+        (b'{"line":"turn","at":1,"decisions":[]}\n', "does not begin with its header"),
+        (b'{"line":"muster-decision-log","config":{},"version":99}\n', "version 99"),
+    ],
+)
+def test_a_file_that_is_no_log_is_explained(
+    tmp_path: Path, text: bytes, words: str, capsys: pytest.CaptureFixture[str]
+):
+    log = tmp_path / "log"
+    log.write_bytes(text)
+
+    assert run(["replay", str(log)]) == exits.BAD_INPUT
+    assert words in capsys.readouterr().err
+
+
+def test_every_line_survives_a_round_trip():
+    for line in a_log():
+        assert encode(decode(line)) == line

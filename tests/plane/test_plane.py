@@ -1,0 +1,114 @@
+"""The plane as a whole: parts in order, the gang road end to end, failures on the way."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.api.resources import JOBS, NODES, POD_GROUPS, PODS
+from muster.client.http import HTTPClient
+from muster.plane.options import NodeOptions, Options
+from muster.plane.plane import Plane
+from muster.testing import a_gang, a_node, a_pod, api_server
+
+
+async def until(condition: Any, seconds: float = 15.0) -> None:
+    """Wait until an asynchronous condition holds."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def test_a_gang_that_is_created_runs() -> None:
+    async with api_server(controllers=True, scheduler=True, nodes=3) as plane:
+        for obj in a_gang("g", 6, cpu="8"):
+            await plane.client.create(POD_GROUPS if obj["kind"] == "PodGroup" else PODS, obj)
+
+        async def running() -> bool:
+            pods = (await plane.client.list(PODS, "default")).items
+            return [pod["status"]["phase"] for pod in pods] == ["Running"] * 6
+
+        await until(running)
+
+
+async def test_a_job_that_is_created_completes_and_its_pods_have_a_log() -> None:
+    async with api_server(https=True, controllers=True, scheduler=True, nodes=1) as plane:
+        template = {
+            "metadata": {"annotations": {"muster.dev/run-seconds": "0"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
+        }
+        await plane.client.create(JOBS, {"metadata": {"name": "j"}, "spec": {"template": template}}, "default")
+
+        async def started() -> bool:
+            pods = (await plane.client.list(PODS, "default")).items
+            return bool(pods) and pods[0]["status"]["phase"] != "Pending"
+
+        await until(started)
+        name = (await plane.client.list(PODS, "default")).items[0]["metadata"]["name"]
+        async with HTTPClient(plane.api.credentials.client_config(plane.url)) as client:
+            path = f"/api/v1/namespaces/default/pods/{name}/log"
+            assert "started on node-0" in await client.text(path)
+            assert (await client.text(path, {"timestamps": "true"}))[:2] == "20"
+            assert len((await client.text(path, {"tailLines": "1"})).splitlines()) == 1
+            assert "scheduler_schedule_attempts_total" in await client.text("/metrics")
+            assert "[+]scheduler ok" in await client.text("/readyz", {"verbose": "true"})
+
+
+async def test_parts_can_be_left_out() -> None:
+    async with api_server() as plane:
+        await plane.client.create(NODES, a_node("n1"))
+        await plane.client.create(PODS, a_pod("p"))
+        await asyncio.sleep(0.1)
+        assert "nodeName" not in (await plane.client.get(PODS, "p", "default"))["spec"]
+
+
+async def test_nodes_of_others_are_left_alone() -> None:
+    async with api_server(controllers=True, scheduler=True, nodes=0) as plane:
+        await plane.client.create(NODES, a_node("mine"))
+        await plane.client.create(PODS, a_pod("p"))
+
+        async def bound() -> bool:
+            return "nodeName" in (await plane.client.get(PODS, "p", "default"))["spec"]
+
+        await until(bound)
+        await asyncio.sleep(0.1)
+        assert (await plane.client.get(PODS, "p", "default"))["status"]["phase"] == "Pending"
+
+
+async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    bad = tmp_path / "config.yaml"
+    bad.write_text("apiVersion: v1\nkind: Wrong\n")
+    options = Options(data=tmp_path / "d", scheduler_config=bad, nodes=NodeOptions(1), freeze=False)
+    with pytest.raises(ValueError):
+        await Plane(options).start()
+    async with Plane(Options(data=tmp_path / "d", scheduler=False, controllers=False, freeze=False)):
+        pass
+
+
+async def test_a_part_that_ends_by_itself_is_reported() -> None:
+    async with api_server(controllers=True) as plane:
+        waiting = asyncio.create_task(plane.failure())
+        await asyncio.sleep(0)
+        part = plane._parts[0]
+        assert part.task is not None
+        part.task.cancel()
+        assert "controllers ended" in str(await waiting)
+
+
+async def test_a_scheduler_configuration_is_used(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: special}]\n"
+    )
+    options = Options(https=False, scheduler_config=file, nodes=NodeOptions(1), freeze=False)
+    async with Plane(options) as plane:
+        await plane.client.create(PODS, a_pod("mine", schedulerName="special"))
+        await plane.client.create(PODS, a_pod("other"))
+
+        async def bound() -> bool:
+            return "nodeName" in (await plane.client.get(PODS, "mine", "default"))["spec"]
+
+        await until(bound)
+        assert "nodeName" not in (await plane.client.get(PODS, "other", "default"))["spec"]

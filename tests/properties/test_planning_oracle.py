@@ -1,0 +1,57 @@
+"""The planner against brute force: the same answer on thousands of small worlds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from muster.scheduler.planning.verdict import Infeasible, Placed, Undecided
+from tests.properties.planning_oracle import Small, a_small_world, placeable
+
+SAMPLE = 1500
+
+
+def check_seats(small: Small, verdict: Placed) -> None:
+    """The oracle's own look at a plan: nobody over capacity, everybody where it may be."""
+    free = [list(pair) for pair in small.free]
+    for seat in verdict.seats:
+        node, kind = int(seat.node[1:]), small.kind_of[seat.uid]
+        assert kind.only is None or small.labels[node]["kind"] == kind.only
+        free[node][0] -= kind.cpu
+        free[node][1] -= kind.memory
+    assert all(cpu >= 0 and memory >= 0 for cpu, memory in free)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_the_verdict_equals_the_oracles(seed: int) -> None:
+    small = a_small_world(random.Random(seed))
+
+    verdict = small.scene.plan(small.demand).verdict  # the scene validates plans and checks proofs
+
+    if isinstance(verdict, Placed):
+        assert placeable(small)
+        check_seats(small, verdict)
+    elif isinstance(verdict, Infeasible):
+        assert not placeable(small)
+
+
+def test_hardly_any_small_world_stays_undecided() -> None:
+    rng = random.Random(20)
+    worlds = [a_small_world(rng, most_pods=14) for _ in range(SAMPLE // 3)]
+
+    undecided = sum(isinstance(small.scene.plan(small.demand).verdict, Undecided) for small in worlds)
+
+    assert undecided < len(worlds) / 100
+
+
+@pytest.mark.slow
+def test_the_verdict_equals_the_oracles_on_thousands_of_worlds() -> None:
+    rng = random.Random(6012)
+    for _ in range(10 * SAMPLE):
+        small = a_small_world(rng)
+        verdict = small.scene.plan(small.demand).verdict
+        assert isinstance(verdict, Placed) == placeable(small)

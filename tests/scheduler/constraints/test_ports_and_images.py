@@ -1,0 +1,85 @@
+"""Host ports that clash, and images that are there already."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.scheduler.constraints.image_locality import ImageLocality
+from muster.scheduler.constraints.node_ports import NodePorts
+from tests.scheduler.constraints.builders import a_cluster, a_node, a_pod, asked
+
+MIB = 1024 * 1024
+
+
+def with_port(name, number=80, ip="", protocol="", **fields):
+    port = {"containerPort": 8080, "hostPort": number, "hostIP": ip, "protocol": protocol}
+    return a_pod(name, container={"ports": [port]}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "clash"),
+    [
+        ({}, {}, True),
+        ({"number": 81}, {}, False),
+        ({"protocol": "UDP"}, {"protocol": "TCP"}, False),
+        ({"protocol": ""}, {"protocol": "TCP"}, True),
+        ({"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}, False),
+        ({"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}, True),
+        ({"ip": "10.0.0.1"}, {"ip": "0.0.0.0"}, True),
+        ({"ip": ""}, {"ip": "10.0.0.2"}, True),
+    ],
+)
+def test_ports_clash_when_protocol_number_and_address_overlap(held, wanted, clash):
+    cluster = a_cluster(a_node(), with_port("holder", on="n0", **held))
+    question = asked(cluster, with_port("pod", **wanted), NodePorts())
+    assert question.nodes == (set() if clash else {"n0"})
+    if clash:
+        text = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
+        assert question.text == text
+        assert question.final == set()
+
+
+def test_a_pod_with_a_port_has_one_seat_a_node_and_is_not_independent():
+    cluster = a_cluster(a_node("n0"), a_node("n1"), with_port("holder", on="n1"))
+    question = asked(cluster, with_port("pod"), NodePorts())
+    assert question.trial.seats(question.shape)[cluster.index["n0"]] == 1
+    assert question.trial.seats(question.shape)[cluster.index["n1"]] == 0
+    assert not question.shape.independent
+
+
+def test_a_port_is_free_again_when_its_holder_is_gone():
+    cluster = a_cluster(a_node(), with_port("holder", on="n0"))
+    question = asked(cluster, with_port("pod"), NodePorts())
+    assert question.nodes == set()
+    cluster.remove("Pod", "ns", "holder")
+    assert question.nodes == {"n0"}
+
+
+def test_a_pod_on_the_host_network_holds_its_container_ports():
+    cluster = a_cluster(a_node(), a_pod("host", on="n0", hostNetwork=True, container={"ports": [{"containerPort": 80}]}))
+    assert asked(cluster, with_port("pod"), NodePorts()).nodes == set()
+
+
+def test_a_large_image_that_half_the_nodes_have_scores_by_its_share():
+    cluster = a_cluster(a_node("has", images={"app:latest": 1000 * MIB}), a_node("has not"))
+    scores = asked(cluster, a_pod(), ImageLocality()).scores()
+    assert scores == {"has": 100 * (500 - 23) // (1000 - 23), "has not": 0}
+
+
+def test_images_of_all_containers_and_image_volumes_count():
+    cluster = a_cluster(a_node("n0", images={"app": 400 * MIB, "init:v1": 400 * MIB, "data:v2": 400 * MIB}))
+    pod = a_pod(initContainers=[{"image": "init:v1"}], volumes=[{"name": "d", "image": {"reference": "data:v2"}}])
+    assert asked(cluster, pod, ImageLocality()).scores() == {"n0": 100 * (1200 - 23) // (3000 - 23)}
+
+
+def test_small_images_do_not_count():
+    cluster = a_cluster(a_node("n0", images={"app": 20 * MIB}))
+    assert asked(cluster, a_pod(), ImageLocality()).scores() == {"n0": 0}
+
+
+def test_an_image_that_arrives_on_a_node_is_seen():
+    cluster = a_cluster(a_node("n0"))
+    question = asked(cluster, a_pod(), ImageLocality())
+    assert question.scores() == {"n0": 0}
+    cluster.change("Node", a_node("n0", images={"app": 2000 * MIB}))
+    assert question.scores() == {"n0": 100}

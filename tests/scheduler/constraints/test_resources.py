@@ -1,0 +1,230 @@
+"""Room, and how full a node would be: requests, refusals, strategies and balance, with known numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.api import types
+from muster.scheduler.amounts import assumed, requested
+from muster.scheduler.constraints.balanced_allocation import NodeResourcesBalancedAllocation
+from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
+from tests.scheduler.constraints.builders import a_cluster, a_node, a_pod, asked, of
+
+MIB = 1024 * 1024
+
+
+def fit(**strategy):
+    return NodeResourcesFit({"scoringStrategy": strategy} if strategy else None)
+
+
+def spec(**body):
+    return of(types.PodSpec, body)
+
+
+def container(**requests):
+    return {"name": "c", "resources": {"requests": requests}}
+
+
+# --- what a pod asks for ----------------------------------------------------------------------------
+
+
+def test_containers_add_up():
+    assert requested(spec(containers=[container(cpu="1"), container(cpu="500m", memory="1Mi")])) == {
+        "cpu": 1500,
+        "memory": MIB,
+    }
+
+
+def test_the_largest_init_container_counts_if_it_is_larger_than_all_containers():
+    found = spec(containers=[container(cpu="1")], initContainers=[container(cpu="3"), container(cpu="2")])
+    assert requested(found) == {"cpu": 3000}
+
+
+def test_a_sidecar_runs_beside_the_containers_and_beside_later_init_containers():
+    sidecar = container(cpu="1") | {"restartPolicy": "Always"}
+    found = spec(containers=[container(cpu="2")], initContainers=[container(cpu="3"), sidecar, container(cpu="3")])
+    assert requested(found) == {"cpu": 4000}
+
+
+def test_overhead_comes_on_top():
+    assert requested(spec(containers=[container(cpu="1")], overhead={"cpu": "250m"})) == {"cpu": 1250}
+
+
+def test_pod_level_resources_replace_the_sum_of_the_containers():
+    found = spec(
+        containers=[container(cpu="1", memory="1Mi")],
+        resources={"requests": {"cpu": "3", "example.com/gpu": "1"}},
+        overhead={"cpu": "1"},
+    )
+    assert requested(found) == {"cpu": 4000, "memory": MIB}
+
+
+def test_resources_that_nodes_do_not_offer_are_not_counted():
+    assert requested(spec(containers=[container(storage="1Gi", pods="5", cpu="1")])) == {"cpu": 1000}
+
+
+def test_containers_without_requests_are_taken_to_use_a_little():
+    assert assumed(spec(containers=[container(), container(cpu="1")])) == (1100, 400 * MIB)
+    assert assumed(spec(containers=[container(cpu="0", memory="0")])) == (0, 0)
+
+
+# --- room -------------------------------------------------------------------------------------------
+
+
+def test_a_node_is_refused_for_each_resource_it_lacks():
+    cluster = a_cluster(a_node("n0", cpu=1, memory="1Gi"), a_node("n1", cpu=8, memory="64Gi"))
+    question = asked(cluster, a_pod(cpu=2, memory="2Gi"), fit())
+    assert question.nodes == {"n1"}
+    assert question.text == "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient memory."
+
+
+def test_a_request_beyond_the_whole_node_is_final_and_one_beyond_what_is_free_is_not():
+    cluster = a_cluster(a_node("small", cpu=1), a_node("busy", cpu=4), a_pod("other", cpu=3, on="busy"))
+    question = asked(cluster, a_pod(cpu=2), fit())
+    assert question.counts == {"Insufficient cpu": 2}
+    assert question.final == {"small"}
+
+
+def test_the_culprits_name_the_resource():
+    question = asked(a_cluster(a_node(cpu=1)), a_pod(cpu=2), fit())
+    assert question.trial.why_not(question.shape).culprits == {"NodeResourcesFit", ("NodeResourcesFit", "cpu")}
+
+
+def test_a_full_node_has_too_many_pods_even_for_a_pod_without_requests():
+    cluster = a_cluster(a_node("n0", pods=1), a_pod("other", on="n0"))
+    question = asked(cluster, a_pod(cpu=None, memory=None), fit())
+    assert question.text == "0/1 nodes are available: 1 Too many pods."
+    assert question.final == set()
+
+
+def test_a_pod_without_requests_fits_where_nothing_is_free():
+    cluster = a_cluster(a_node("n0", cpu=1), a_pod("other", cpu=1, on="n0"))
+    assert asked(cluster, a_pod(cpu=None, memory=None), fit()).nodes == {"n0"}
+
+
+def test_an_extended_resource_that_no_node_has_is_insufficient():
+    question = asked(a_cluster(a_node()), a_pod(requests={"example.com/gpu": 1}), fit())
+    assert question.text == "0/1 nodes are available: 1 Insufficient example.com/gpu."
+    assert question.final == {"n0"}
+
+
+def test_ignored_resources_and_groups_are_not_looked_at():
+    cluster = a_cluster(a_node())
+    pod = a_pod(requests={"example.com/gpu": 1})
+    assert asked(cluster, pod, NodeResourcesFit({"ignoredResourceGroups": ["example.com"]})).nodes == {"n0"}
+    assert asked(cluster, pod, NodeResourcesFit({"ignoredResources": ["example.com/gpu"]})).nodes == {"n0"}
+
+
+def test_seats_are_what_fits_beside_what_runs():
+    cluster = a_cluster(a_node("n0", cpu=4, pods=3), a_node("n1", cpu=4), a_pod("other", cpu=1, on="n0"))
+    question = asked(cluster, a_pod(cpu="1500m"), fit())
+    seats = question.trial.seats(question.shape)
+    assert {cluster.names[slot]: int(count) for slot, count in enumerate(seats)} == {"n0": 2, "n1": 2}
+    assert question.shape.independent
+
+
+# --- scores -----------------------------------------------------------------------------------------
+
+
+def test_least_allocated_on_an_empty_node_is_85():
+    assert asked(a_cluster(a_node(cpu=4, memory="32Gi")), a_pod(cpu=1, memory="1Gi"), fit()).scores() == {"n0": 85}
+
+
+def test_least_allocated_without_requests_uses_the_filler_and_is_98():
+    assert asked(a_cluster(a_node(cpu=4, memory="32Gi")), a_pod(cpu=None, memory=None), fit()).scores() == {"n0": 98}
+
+
+def test_most_allocated_prefers_the_fuller_node():
+    cluster = a_cluster(a_node("full", cpu=4), a_node("empty", cpu=4), a_pod("other", cpu=2, memory="16Gi", on="full"))
+    scores = asked(cluster, a_pod(cpu=1, memory="8Gi"), fit(type="MostAllocated")).scores()
+    assert scores == {"full": (75 + 75) // 2, "empty": (25 + 25) // 2}
+
+
+def test_extended_resources_count_only_for_pods_that_ask_for_them():
+    rule = fit(type="MostAllocated", resources=[{"name": "example.com/gpu", "weight": 3}, {"name": "cpu", "weight": 1}])
+    cluster = a_cluster(a_node("n0", cpu=4, gpu=4))
+    assert asked(cluster, a_pod(cpu=2), rule).scores() == {"n0": 50}
+    assert asked(cluster, a_pod(cpu=2, requests={"example.com/gpu": 1}), rule).scores() == {"n0": (3 * 25 + 50) // 4}
+
+
+def test_a_resource_the_node_has_none_of_is_left_out():
+    rule = fit(type="LeastAllocated", resources=[{"name": "ephemeral-storage"}, {"name": "cpu"}])
+    cluster = a_cluster(a_node("n0", cpu=4), of(types.Node, _with_disk()))
+    assert asked(cluster, a_pod(cpu=1), rule).scores() == {"n0": 75, "disk": (75 + 100) // 2}
+
+
+def _with_disk():
+    room = {"cpu": "4", "memory": "32Gi", "pods": "110", "ephemeral-storage": "10Gi"}
+    return {"metadata": {"name": "disk"}, "status": {"allocatable": room}}
+
+
+def test_requested_to_capacity_ratio_follows_the_curve():
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    rule = fit(type="RequestedToCapacityRatio", requestedToCapacityRatio={"shape": shape}, resources=[{"name": "cpu"}])
+    cluster = a_cluster(a_node("n0", cpu=4), a_node("n1", cpu=3))
+    assert asked(cluster, a_pod(cpu=1), rule).scores() == {"n0": 25, "n1": 33}
+
+
+def test_a_falling_curve_is_cut_towards_zero_and_rates_of_zero_do_not_take_part():
+    shape = [{"utilization": 0, "score": 10}, {"utilization": 70, "score": 0}]
+    rule = fit(type="RequestedToCapacityRatio", requestedToCapacityRatio={"shape": shape})
+    cluster = a_cluster(a_node("n0", cpu=4, memory="10Gi"))
+    # cpu is at 25 percent: 100 - int(100 * 25 / 70) = 65; memory is beyond the curve and at 0.
+    assert asked(cluster, a_pod(cpu=1, memory="8Gi"), rule).scores() == {"n0": 65}
+
+
+def test_balance_is_65_where_a_pod_tilts_an_empty_node():
+    cluster = a_cluster(a_node(cpu=4, memory="10Gi"))
+    question = asked(cluster, a_pod(cpu=2, memory="1Gi"), NodeResourcesBalancedAllocation())
+    assert question.scores() == {"n0": 65}
+
+
+def test_balance_is_75_where_nothing_changes_and_above_where_it_improves():
+    cluster = a_cluster(a_node("even"), a_node("tilted"), a_pod("other", cpu=2, memory=None, on="tilted"))
+    question = asked(cluster, a_pod(cpu=1, memory="8Gi"), NodeResourcesBalancedAllocation())
+    assert question.scores()["even"] == 75
+    assert question.scores()["tilted"] >= 75
+    better = asked(cluster, a_pod(cpu=None, memory="16Gi"), NodeResourcesBalancedAllocation())
+    assert better.scores()["tilted"] == 50 + (50 + 100 - 75) // 2
+
+
+def test_balance_has_no_say_for_pods_that_request_neither():
+    cluster = a_cluster(a_node())
+    assert asked(cluster, a_pod(cpu=None, memory=None), NodeResourcesBalancedAllocation()).scores() == {"n0": 0}
+
+
+def test_balance_over_three_resources_is_the_standard_deviation():
+    rule = NodeResourcesBalancedAllocation(
+        {"resources": [{"name": "cpu"}, {"name": "memory"}, {"name": "example.com/gpu"}]}
+    )
+    cluster = a_cluster(a_node("n0", cpu=4, memory="4Gi", gpu=4), a_node("n1", cpu=4, memory="4Gi"))
+    question = asked(cluster, a_pod(cpu=4, memory="2Gi", requests={"example.com/gpu": 1}), rule)
+    # Shares 1, 0.5, 0.25 deviate by 0.3118 from their mean; without the gpu there are only two shares.
+    assert question.scores("n0", "n1") == {"n0": 50 + (50 + 68 - 100) // 2, "n1": 50 + (50 + 75 - 100) // 2}
+    for slot in range(2):
+        one = rule.score_one(question.shape, cluster, slot)
+        assert one == question.scores("n0", "n1")[cluster.names[slot]]
+
+
+@pytest.mark.parametrize(
+    ("args", "fault"),
+    [
+        ({"type": "Sideways"}, "unknown scoring strategy"),
+        ({"resources": [{"name": "cpu", "weight": 101}]}, "from 1 to 100"),
+        ({"type": "RequestedToCapacityRatio"}, "at least one point"),
+        (
+            {
+                "type": "RequestedToCapacityRatio",
+                "requestedToCapacityRatio": {"shape": [{"utilization": 5, "score": 1}, {"utilization": 5, "score": 2}]},
+            },
+            "must rise",
+        ),
+        (
+            {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": [{"utilization": 5, "score": 11}]}},
+            "from 0 to 10",
+        ),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(args, fault):
+    with pytest.raises(ValueError, match=fault):
+        fit(**args)

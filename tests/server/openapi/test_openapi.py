@@ -1,0 +1,159 @@
+"""OpenAPI v3: what kubectl needs to find in the index and in the documents."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from muster.api.errors import ApiError
+from muster.server.openapi import OpenApi
+from muster.server.request import Request, Response
+from muster.server.resources import registry
+
+OPENAPI = OpenApi(registry.build())
+
+
+def get(path: str, query: dict[str, str] | None = None, **headers: str) -> Response:
+    arguments = {name: (value,) for name, value in (query or {}).items()}
+    answer = OPENAPI.answer(Request("GET", path, arguments, {name.replace("_", "-"): v for name, v in headers.items()}))
+    assert answer is not None
+    return answer
+
+
+def index() -> dict[str, str]:
+    pages = json.loads(get("/openapi/v3").body)["paths"]
+    return {name: page["serverRelativeURL"] for name, page in pages.items()}
+
+
+def document(name: str) -> dict[str, Any]:
+    return json.loads(OPENAPI.document(name))
+
+
+def test_every_served_group_version_is_in_the_index():
+    served = registry.build().groups()
+
+    expected = {f"apis/{group}/{version}" if group else "api/v1" for group in served for version in served[group]}
+
+    assert index().keys() == expected
+
+
+def test_a_document_is_kept_for_ever_under_the_hash_of_the_index():
+    path, _, current = index()["apis/apps/v1"].partition("?hash=")
+
+    answer = get(path, {"hash": current})
+
+    assert answer.status == 200
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert answer.headers["ETag"] == f'"{current}"'
+
+
+def test_an_outdated_hash_leads_to_the_current_one():
+    answer = get("/openapi/v3/apis/apps/v1", {"hash": "OLD"})
+
+    assert answer.status == 301
+    assert answer.headers["Location"] == index()["apis/apps/v1"]
+
+
+def test_a_document_that_the_client_has_is_not_sent_again():
+    etag = get("/openapi/v3/api/v1").headers["ETag"]
+
+    assert get("/openapi/v3/api/v1", if_none_match=etag).status == 304
+
+
+def test_only_json_is_offered():
+    with pytest.raises(ApiError) as caught:
+        get("/openapi/v3", accept="application/com.github.proto-openapi.spec.v3.v1.0+protobuf")
+    assert caught.value.code == 406
+    assert get("/openapi/v3", accept="application/json").status == 200
+
+
+def test_other_paths_are_not_its_business():
+    assert OPENAPI.answer(Request("GET", "/openapi/v2")) is None
+    assert OPENAPI.answer(Request("GET", "/openapi/v3/apis/nothing/v1")) is None
+    assert OPENAPI.answer(Request("POST", "/openapi/v3")) is None
+
+
+@pytest.mark.parametrize("name", sorted(index()))
+def test_every_reference_in_a_document_leads_somewhere(name: str):
+    text = OPENAPI.document(name).decode()
+    schemas = json.loads(text)["components"]["schemas"]
+
+    assert set(re.findall(r'"#/components/schemas/([^"]+)"', text)) <= schemas.keys()
+
+
+@pytest.mark.parametrize("name", sorted(index()))
+def test_every_patch_tells_its_kind_and_takes_field_validation(name: str):
+    patches = [item["patch"] for item in document(name)["paths"].values() if "patch" in item]
+
+    assert patches
+    for patch in patches:
+        assert patch["x-kubernetes-group-version-kind"]["kind"]
+        assert patch["x-kubernetes-action"] == "patch"
+        names = {parameter["name"] for parameter in patch["parameters"]}
+        assert {"fieldValidation", "fieldManager", "dryRun", "force"} <= names
+        assert "application/apply-patch+yaml" in patch["requestBody"]["content"]
+
+
+@pytest.mark.parametrize("name", sorted(index()))
+def test_operation_ids_are_unique_and_paths_declare_their_parameters(name: str):
+    seen: set[str] = set()
+    for path, item in document(name)["paths"].items():
+        declared = {parameter["name"] for parameter in item["parameters"] if parameter["in"] == "path"}
+        assert declared == set(re.findall(r"\{(\w+)\}", path))
+        for verb, operation in item.items():
+            if verb != "parameters":
+                assert operation["operationId"] not in seen
+                seen.add(operation["operationId"])
+
+
+def test_lists_tell_how_they_merge():
+    container = document("api/v1")["components"]["schemas"]["io.k8s.api.core.v1.Container"]["properties"]
+
+    assert container["ports"]["x-kubernetes-list-map-keys"] == ["containerPort", "protocol"]
+    assert container["ports"]["x-kubernetes-patch-merge-key"] == "containerPort"
+    assert container["command"]["x-kubernetes-list-type"] == "atomic"
+
+
+def test_a_subresource_speaks_of_its_own_kind():
+    scale = document("apis/apps/v1")["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"]
+
+    assert scale["patch"]["x-kubernetes-group-version-kind"] == {
+        "group": "autoscaling",
+        "kind": "Scale",
+        "version": "v1",
+    }
+
+
+@pytest.mark.parametrize("version", ["v1alpha2", "v1alpha3", "v1beta1"])
+def test_every_field_of_the_group_kinds_is_described(version: str):
+    schemas = document(f"apis/scheduling.k8s.io/{version}")["components"]["schemas"]
+    prefix = f"io.k8s.api.scheduling.{version}."
+
+    bare = [
+        f"{name}.{field}"
+        for name, schema in schemas.items()
+        if name.startswith(prefix) and not name.endswith("List")
+        for field, words in schema.get("properties", {}).items()
+        if not words.get("description")
+    ]
+
+    assert bare == []
+
+
+def test_kinds_are_found_by_group_version_and_kind():
+    schemas = document("apis/scheduling.k8s.io/v1alpha3")["components"]["schemas"]
+
+    named = {gvk["kind"] for schema in schemas.values() for gvk in schema.get("x-kubernetes-group-version-kind", [])}
+
+    assert {"PodGroup", "CompositePodGroup", "Workload", "PodGroupList"} <= named
+
+
+def test_the_hash_changes_with_what_is_served():
+    fewer = registry.build()
+    fewer.kinds = tuple(kind for kind in fewer.kinds if kind.plural != "daemonsets")
+
+    other = json.loads(OpenApi(fewer).answer(Request("GET", "/openapi/v3")).body)["paths"]  # type: ignore[union-attr]
+
+    assert other["apis/apps/v1"]["serverRelativeURL"] != index()["apis/apps/v1"]
+    assert other["apis/batch/v1"]["serverRelativeURL"] == index()["apis/batch/v1"]
