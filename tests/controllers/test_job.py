@@ -254,3 +254,67 @@ def test_indexes_are_written_as_kubernetes_writes_them(indexes: list[int], text:
 @given(st.sets(st.integers(0, 200)))
 def test_written_indexes_read_back_the_same(indexes: set[int]):
     assert parse_indexes(format_indexes(indexes)) == indexes
+
+
+@pytest.mark.parametrize(("policy", "replaced"), [("Failed", 0), ("TerminatingOrFailed", 1)])
+async def test_a_pod_that_is_stopping_is_replaced_as_the_policy_says(world: World, policy: str, replaced: int):
+    await world.start(NAME)
+    await world.job(completionMode="Indexed", completions=1, podReplacementPolicy=policy)
+    await world.settle()
+    pod = (await world.pods())[0]["metadata"]
+    await world.client.bind("default", pod["name"], pod["uid"], "n")
+    await world.phase(pod["name"], "Running")
+
+    await world.client.delete(PODS, pod["name"], "default")
+    await world.settle()
+    assert len(await live(world)) == replaced
+
+    await world.client.delete(PODS, pod["name"], "default", grace_period_seconds=0)
+    await world.settle()
+    assert len(await live(world)) == 1
+
+
+def failing(action: str, **when: Any) -> dict[str, Any]:
+    return {"rules": [{"action": action, **when}]}
+
+
+async def fail_with(world: World, code: int) -> None:
+    """The pod that runs ends with this exit code."""
+    name = (await live(world))[0]
+    ended = {"name": "c", "state": {"terminated": {"exitCode": code}}}
+    patch = {"status": {"phase": "Failed", "containerStatuses": [ended]}}
+    await world.client.patch(PODS, name, patch, "default", subresource="status")
+    await world.settle()
+
+
+async def test_an_exit_code_can_end_the_job_at_once(world: World):
+    await world.start(NAME)
+    fatal = failing("FailJob", onExitCodes={"operator": "In", "values": [42]})
+    await world.job(podFailurePolicy=fatal)
+    await world.settle()
+
+    await fail_with(world, 1)
+    assert "Failed" not in conditions(await world.get(JOBS, "j"))
+    await world.advance(10)
+    await fail_with(world, 42)
+
+    job = await world.get(JOBS, "j")
+    assert conditions(job)["Failed"] == ("True", "PodFailurePolicy")
+    assert "failed with exit code 42 matching FailJob rule at index 0" in job["status"]["conditions"][-1]["message"]
+
+
+async def test_failures_that_are_to_be_ignored_do_not_count(world: World):
+    await world.start(NAME)
+    ignored = failing("Ignore", onPodConditions=[{"type": "DisruptionTarget", "status": "True"}])
+    await world.job(podFailurePolicy=ignored, backoffLimit=0)
+    await world.settle()
+
+    for _ in range(3):
+        name = (await live(world))[0]
+        disrupted = [{"type": "DisruptionTarget", "status": "True"}]
+        patch = {"status": {"phase": "Failed", "conditions": disrupted}}
+        await world.client.patch(PODS, name, patch, "default", subresource="status")
+        await world.settle()
+
+    assert len(await live(world)) == 1
+    assert "failed" not in (await world.get(JOBS, "j"))["status"]

@@ -147,7 +147,9 @@ def _ways(small: Small, demand: Demand, nodes: tuple[int, ...], free: Free) -> I
             yield from _one_after_the_other(small, chosen_children, scope, free)
 
 
-def _one_after_the_other(small: Small, children: Sequence[Demand], nodes: tuple[int, ...], free: Free) -> Iterator[Free]:
+def _one_after_the_other(
+    small: Small, children: Sequence[Demand], nodes: tuple[int, ...], free: Free
+) -> Iterator[Free]:
     if not children:
         yield free
         return

@@ -107,9 +107,9 @@ def refusal(pod: Pod, node: Node, world: World) -> list[str]:
 
 def _unschedulable(pod: Pod, node: Node, world: World) -> list[str]:
     for t in pod.spec.tolerations or ():
-        if t.key in ("", "node.kubernetes.io/unschedulable") and t.effect in ("", "NoSchedule"):
-            if t.operator == "Exists" or (t.key and t.value == ""):
-                return []
+        meant = t.key in ("", "node.kubernetes.io/unschedulable") and t.effect in ("", "NoSchedule")
+        if meant and (t.operator == "Exists" or (t.key and t.value == "")):
+            return []
     return ["node(s) were unschedulable"] if node.spec.unschedulable else []
 
 
@@ -158,7 +158,9 @@ def _fit(pod: Pod, node: Node, world: World) -> list[str]:
     return reasons
 
 
-def _merged(selector: LabelSelector | None, pod: Pod, same: Iterable[str], other: Iterable[str]) -> LabelSelector | None:
+def _merged(
+    selector: LabelSelector | None, pod: Pod, same: Iterable[str], other: Iterable[str]
+) -> LabelSelector | None:
     if selector is None:
         return None
     has = labels_of(pod)
@@ -351,9 +353,9 @@ def _default_selector(pod: Pod, world: World) -> LabelSelector | None:
     merged: dict[str, str] = {}
     for service in world.services:
         wanted = service.spec.selector or {}
-        if wanted and service.metadata.namespace == pod.metadata.namespace:
-            if all(labels_of(pod).get(k) == v for k, v in wanted.items()):
-                merged |= wanted
+        here = service.metadata.namespace == pod.metadata.namespace
+        if here and all(labels_of(pod).get(k) == v for k, v in wanted.items()):
+            merged |= wanted
     return LabelSelector(match_labels=merged) if merged else None
 
 

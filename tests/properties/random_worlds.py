@@ -21,7 +21,10 @@ def a_node(draw: Random, number: int) -> Node:
         labels[ZONE] = draw.choice(("z1", "z2", "z3"))
     if draw.random() < 0.6:
         labels[RACK] = draw.choice(("1", "2", "30"))
-    room: dict[str, Any] = {"cpu": draw.choice(("0", "2", "4", "4500m")), "memory": draw.choice(("4Gi", "8Gi", "7777M"))}
+    room: dict[str, Any] = {
+        "cpu": draw.choice(("0", "2", "4", "4500m")),
+        "memory": draw.choice(("4Gi", "8Gi", "7777M")),
+    }
     room["pods"] = draw.choice(("1", "3", "10", "110"))
     if draw.random() < 0.3:
         room["example.com/gpu"] = draw.choice(("1", "4"))

@@ -16,7 +16,7 @@ from tests.properties import pod_oracle as oracle
 from tests.properties import random_worlds as worlds
 
 PROFILE = default_profile()
-many = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def a_world(draw: Random) -> oracle.World:
@@ -66,7 +66,7 @@ def test_columns_and_oracle_agree_on_where_a_pod_can_go_and_how_good_each_node_i
         check(world, cluster, worlds.a_pod(draw, f"new{i}", rules=0.5))
 
 
-@settings(many, max_examples=400)
+@settings(many, max_examples=200)
 @given(st.integers(0, 2**32))
 def test_they_still_agree_after_pods_and_nodes_came_changed_and_went(seed: int) -> None:
     draw = Random(seed)
@@ -112,7 +112,7 @@ def _happen(draw: Random, world: oracle.World, cluster: Cluster, step: int) -> N
                 cluster.change("Namespace", namespace)
 
 
-@settings(many, max_examples=300)
+@settings(many, max_examples=120)
 @given(st.integers(0, 2**32))
 def test_they_agree_after_every_pod_that_a_trial_places_and_evicts(seed: int) -> None:
     draw = Random(seed)

@@ -147,7 +147,8 @@ class _Reader:
         line = mark.line + 1 if mark is not None else self._line
         words = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         context = getattr(error, "context", None)
-        message = f"not valid YAML: {context + ', ' if context else ''}{words}"
+        language = "JSON or YAML" if self._text.lstrip()[:1] in ("{", "[") else "YAML"
+        message = f"not valid {language}: {context + ', ' if context else ''}{words}"
         return ManifestError(self._source, line, message, syntax=True)
 
 

@@ -1,12 +1,11 @@
 """Printing: the same data as a table for people, or as JSON or YAML for programs.
 
-Tables go through rich only where rich is needed; a pipe gets plain columns. Everything heavy is
-imported when it is used, because most commands print a few lines and end.
+Tables are plain columns, the same on a terminal and in a pipe. Everything heavy is imported when it is
+used, because most commands print a few lines and end.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,13 +29,19 @@ def write(data: Any, output_format: str, text: Callable[[], str]) -> None:
     if output_format == "json":
         click.echo(to_json(data))
     elif output_format == "yaml":
-        from muster.cli.yaml_text import to_yaml
-
-        click.echo(to_yaml(data), nl=False)
+        click.echo(_to_yaml(data), nl=False)
     else:
         shown = text()
         if shown:
             click.echo(shown)
+
+
+def _to_yaml(data: Any) -> str:
+    import msgspec
+
+    from muster.cli.yaml_text import to_yaml
+
+    return to_yaml(msgspec.to_builtins(data))
 
 
 def to_json(data: Any) -> str:
@@ -61,8 +66,3 @@ def _cell(value: Any) -> str:
 def note(message: str) -> None:
     """A remark beside the answer, for people: it goes to stderr."""
     click.echo(message, err=True)
-
-
-def colourful() -> bool:
-    """Whether the answer goes to a terminal that may be painted."""
-    return sys.stdout.isatty()

@@ -24,7 +24,8 @@ class _Verbosity(click.IntRange):
     """A number that may be written `-v 4`, `-v4` and, as Go programs have it, `-v=4`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return super().convert(value.removeprefix("=") if isinstance(value, str) else value, param, ctx)
+        number: Any = value.removeprefix("=") if isinstance(value, str) else value
+        return super().convert(number, param, ctx)
 
 
 def _switch(name: str, help_: str) -> Callable[[F], F]:

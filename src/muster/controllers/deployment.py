@@ -146,7 +146,7 @@ class DeploymentController(Controller):
         available = sum(_available(each) for each in (*old, current))
         # New pods that are not available yet must not be paid for with old ones that are.
         spare = sum(map(_replicas, (*old, current))) - least - (_replicas(current) - _available(current))
-        healthy_spare = 10**6
+        healthy_spare = available - least
         for each in old:
             idle = min(_replicas(each) - min(_available(each), _replicas(each)), max(0, spare))
             working = min(_replicas(each) - idle, max(0, min(healthy_spare, spare - idle)))

@@ -68,7 +68,9 @@ class JobController(Controller):
     def ledger(self, job: Whole, pods: list[UpkeepPod]) -> Ledger:
         ledger = self._ledgers.get(job.metadata.uid)
         if ledger is None:
-            ledger = self._ledgers[job.metadata.uid] = Ledger.opened(job.status, pods, self.clock.now())
+            ledger = self._ledgers[job.metadata.uid] = Ledger.opened(
+                job.spec.get("podFailurePolicy"), job.status, pods, self.clock.now()
+            )
         else:
             ledger.note(pods, self.clock.now())
         return ledger
@@ -105,10 +107,17 @@ class _Attempt:
         self.ledger = controller.ledger(job, self.pods)
         self.indexed = self.spec.get("completionMode") == "Indexed"
         self.active = [pod for pod in self.pods if not pod.finished and not self.control.going(pod)]
+        self.leaving = self._leaving()
         self.conditions: list[JSON] = job.status.get("conditions") or []
         self.completed = self._completed_indexes() if self.indexed else set[int]()
         self.start: str | None = job.status.get("startTime")
         self.again: float | None = None
+
+    def _leaving(self) -> list[UpkeepPod]:
+        """Pods that still keep their place while they stop, where the Job replaces only pods that have ended."""
+        if self.spec.get("podReplacementPolicy") != "Failed":
+            return []
+        return [pod for pod in self.pods if not pod.finished and self.control.going(pod)]
 
     def _completed_indexes(self) -> set[int]:
         wanted = int(self.spec.get("completions") or 0)
@@ -158,6 +167,8 @@ class _Attempt:
             done = self.succeeded >= int(completions)
         if done:
             return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
+        if self.ledger.fatal:
+            return ("Failed", "PodFailurePolicy", self.ledger.fatal)
         if self.ledger.total_failed > int(self.spec.get("backoffLimit", 6)):
             return ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
         deadline = self.spec.get("activeDeadlineSeconds")
@@ -215,6 +226,7 @@ class _Attempt:
             wanted = parallelism if self.succeeded == 0 else min(parallelism, len(self.active))
         else:
             wanted = min(parallelism, int(completions) - self.succeeded)
+        wanted = max(0, wanted - len(self.leaving))
         keep, surplus = self._kept(wanted)
         await self.control.delete(surplus)
         self.active = keep
@@ -259,7 +271,8 @@ class _Attempt:
         name = self.job.metadata.name
         if not self.indexed:
             return [self._pod(template, f"{name}-", group) for _ in range(missing)]
-        taken = self.completed | {index for pod in self.active if (index := index_of(pod)) is not None}
+        standing = [*self.active, *self.leaving]
+        taken = self.completed | {index for pod in standing if (index := index_of(pod)) is not None}
         free = [index for index in range(int(self.spec.get("completions") or 0)) if index not in taken][:missing]
         return [self._indexed_pod(template, index, group) for index in free]
 

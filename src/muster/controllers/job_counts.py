@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from muster.controllers.job_failures import FAIL_JOB, IGNORE, JSON, judge
 from muster.controllers.objects import UpkeepPod
 
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
@@ -18,15 +19,18 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 class Ledger:
     """The finished pods of one Job that this process has seen, on top of those counted before."""
 
-    succeeded_before: int
-    failed_before: int
+    policy: JSON | None = None
+    succeeded_before: int = 0
+    failed_before: int = 0
     succeeded: set[str] = field(default_factory=set[str])
     failed: dict[str, float] = field(default_factory=dict[str, float])  # uid -> when it was noticed
+    ignored: set[str] = field(default_factory=set[str])
+    fatal: str = ""  # what a failure that ends the Job was
 
     @classmethod
-    def opened(cls, status: dict[str, int], pods: Iterable[UpkeepPod], now: float) -> Ledger:
+    def opened(cls, policy: JSON | None, status: JSON, pods: Iterable[UpkeepPod], now: float) -> Ledger:
         """From the written status and the pods that are still there, which it includes."""
-        ledger = cls(0, 0)
+        ledger = cls(policy)
         ledger.note(pods, now)
         ledger.succeeded_before = max(0, int(status.get("succeeded") or 0) - len(ledger.succeeded))
         ledger.failed_before = max(0, int(status.get("failed") or 0) - len(ledger.failed))
@@ -36,8 +40,17 @@ class Ledger:
         for pod in pods:
             if pod.status.phase == "Succeeded":
                 self.succeeded.add(pod.metadata.uid)
-            elif pod.status.phase == "Failed":
-                self.failed.setdefault(pod.metadata.uid, now)
+            elif pod.status.phase == "Failed" and pod.metadata.uid not in self.failed:
+                self._note_failure(pod, now)
+
+    def _note_failure(self, pod: UpkeepPod, now: float) -> None:
+        judged = judge(self.policy, pod)
+        if judged.action == IGNORE:
+            self.ignored.add(pod.metadata.uid)
+            return
+        self.failed[pod.metadata.uid] = now
+        if judged.action == FAIL_JOB:
+            self.fatal = self.fatal or judged.message
 
     @property
     def total_succeeded(self) -> int:

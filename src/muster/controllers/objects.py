@@ -52,10 +52,30 @@ class UpkeepPodSpec(Leaf, frozen=True):
     tolerations: tuple[Toleration, ...] | None = None
 
 
+class Terminated(Leaf, frozen=True):
+    exit_code: int = 0
+
+
+class ContainerState(Leaf, frozen=True):
+    terminated: Terminated | None = None
+
+
+class UpkeepContainerStatus(Leaf, frozen=True):
+    name: str = ""
+    state: ContainerState | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the container ended with; None while it has not ended."""
+        ended = self.state.terminated if self.state is not None else None
+        return ended.exit_code if ended is not None else None
+
+
 class UpkeepPodStatus(Leaf, frozen=True):
     phase: str = ""
     reason: str = ""
     conditions: tuple[UpkeepCondition, ...] | None = None
+    container_statuses: tuple[UpkeepContainerStatus, ...] | None = None
 
 
 class UpkeepPod(Leaf, frozen=True):

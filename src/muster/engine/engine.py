@@ -12,7 +12,7 @@ import gc
 import logging
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from muster.api.errors import ApiError
 from muster.api.gates import GANG_SCHEDULING
@@ -33,11 +33,10 @@ from muster.engine.pace import Backoff, Pace
 from muster.engine.recorder import Recorder
 from muster.engine.served import Served, discover
 from muster.engine.settings import Settings
+from muster.scheduler.config import Config
+from muster.scheduler.cycle import Brain
 from muster.scheduler.decisions import Decision, Emit, Ref
 from muster.scheduler.events import Changed, Event, Removed, Synced
-
-if TYPE_CHECKING:
-    from muster.scheduler.config import Config
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +75,11 @@ class Engine:
     ) -> None:
         self.settings = settings or Settings()
         self.config = config
-        self.brain: Thinker = brain or _brain(config, self.settings)
+        self.brain: Thinker = brain or Brain(
+            config,
+            seed=self.settings.seed,
+            gang_scheduling=self.settings.gates.enabled(GANG_SCHEDULING),
+        )
         self.metrics = metrics or Metrics()
         self.ready = asyncio.Event()
         self.served: Served | None = None
@@ -361,12 +364,6 @@ class Engine:
         """Elections on kube-scheduler's own lease exclude it anyway."""
         election = self.settings.election
         return election is not None and (election.namespace, election.name) == ("kube-system", "kube-scheduler")
-
-
-def _brain(config: Config, settings: Settings) -> Thinker:
-    from muster.scheduler.cycle import Brain
-
-    return Brain(config, seed=settings.seed, gang_scheduling=settings.gates.enabled(GANG_SCHEDULING))
 
 
 __all__ = ["Engine", "LeadershipLost", "Rivalry", "Settings"]

@@ -6,7 +6,7 @@ with words on every object it concerns. Nothing of a failed root binds, and no a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from muster.scheduler import evicting
 from muster.scheduler.conditions import POD_SCHEDULED
@@ -20,6 +20,7 @@ from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Seat, 
 from muster.scheduler.queue import BINDING, Lack, Root, Want
 from muster.scheduler.refusals import Refusals
 from muster.scheduler.shapes import Shape
+from muster.scheduler.waiting import own_wait
 from muster.scheduler.words import say_verdict
 from muster.scheduler.world import World
 
@@ -119,7 +120,7 @@ def _reject(world: World, root: Root, fault: Fault, now: float) -> Iterator[Deci
     yield from evicting.call_off(world, root)
     yield from _clear_nominations(world, root)
     if root.group is not None:
-        yield from tell_groups(world, root.group.subtree(), fault.reason, lambda group: fault.message)
+        yield from tell_groups(world, root.group.subtree(), lambda group: fault)
     for member in world.members_of(root):
         yield from _tell_pod(world, member, fault.message, reason="SchedulerError")
     world.queue.park(root, Lack(), now)
@@ -132,7 +133,7 @@ def _park(world: World, root: Root, outcome: Outcome, now: float) -> Iterator[De
     reason = "PlacementNotGuaranteed" if isinstance(verdict, Undecided) else "Unschedulable"
     yield from _clear_nominations(world, root)
     if root.group is not None:
-        yield from tell_groups(world, root.group.subtree(), reason, lambda group: say_verdict(verdict, group.key))
+        yield from tell_groups(world, root.group.subtree(), lambda group: _word_of(group, reason, verdict))
     text = say_verdict(verdict, root.key)
     root.verdict, root.message = reason, text
     for member in world.members_of(root):
@@ -145,14 +146,21 @@ def _park(world: World, root: Root, outcome: Outcome, now: float) -> Iterator[De
         world.queue.pass_on(root, world.capacity, now)
 
 
-def tell_groups(world: World, groups: Iterable[Group], reason: str, message_of: object) -> Iterator[Decision]:
+def tell_groups(
+    world: World, groups: Iterable[Group], word_of: Callable[[Group], tuple[str, str]]
+) -> Iterator[Decision]:
     """The False condition of every group of a failed tree, with an event when the verdict changed."""
-    assert callable(message_of)
     for group in groups:
-        said = world.conditions.initially_scheduled(group, "False", reason, str(message_of(group)))
+        reason, message = word_of(group)
+        said = world.conditions.initially_scheduled(group, "False", reason, message)
         if said is not None:
             yield said
-            yield Emit(group.ref, "Warning", "FailedScheduling", "Scheduling", said.message[:MOST_NOTE])
+            yield Emit(group.ref, "Warning", "FailedScheduling", "Scheduling", message[:MOST_NOTE])
+
+
+def _word_of(group: Group, reason: str, verdict: Infeasible | Undecided) -> tuple[str, str]:
+    """A group without its members waits for them, whatever became of the rest of its tree."""
+    return (reason, say_verdict(verdict, group.key)) if group.admissible else own_wait(group)
 
 
 def _tell_pod(world: World, member: Member, message: str, reason: str = "Unschedulable") -> Iterator[Decision]:

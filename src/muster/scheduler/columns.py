@@ -108,6 +108,7 @@ class NodeColumns:
         self._taint_ids: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
         self._images: dict[str, Ints] = {}
+        self._held_images = 0  # pairs of a node and an image asked about that it holds
         self._free: list[int] = []
         self._ranked: dict[int, str] = {}
         self._capacity = _FIRST_CAPACITY
@@ -148,6 +149,7 @@ class NodeColumns:
             column = self._images[image] = np.zeros(self._capacity, dtype=np.int64)
             for name, slot in self.index.items():
                 column[slot] = _image_size(self.node_objects[name], image)
+            self._held_images += int(np.count_nonzero(column))
         return column[: self.size]
 
     # --- writing -----------------------------------------------------------------------------------
@@ -172,13 +174,15 @@ class NodeColumns:
         if slot is None or old is None:
             self._fill(self._new_slot(name), node)
             self.node_version += 1
-            self.images_version += 1
+            self._note_images()
             return frozenset((changes.NODE_ADDED,))
         found = _differences(old, node)
+        if changes.NODE_IMAGES in found:
+            self._note_images()
         if found:
             self._fill(slot, node)
         if changes.NODE_IMAGES in found:
-            self.images_version += 1
+            self._note_images()
         if found - {changes.NODE_IMAGES, changes.NODE_ALLOCATABLE}:
             self.node_version += 1
         return found
@@ -192,11 +196,16 @@ class NodeColumns:
         self._ranked.pop(int(self._all_rank[slot]), None)
         self.names[slot] = ""
         self.count -= 1
+        self._note_images()
         self._clear(slot)
         self._free.append(slot)
         self.node_version += 1
-        self.images_version += 1
         return slot
+
+    def _note_images(self) -> None:
+        # Where no node holds an image that anybody asks about, more or fewer nodes change no score.
+        if self._held_images:
+            self.images_version += 1
 
     def _clear(self, slot: int) -> None:
         self._all_alive[slot] = False
@@ -206,6 +215,7 @@ class NodeColumns:
         for column in self._labels.values():
             column.put(slot, None)
         for sizes in self._images.values():
+            self._held_images -= bool(sizes[slot])
             sizes[slot] = 0
 
     def _new_slot(self, name: str) -> int:
@@ -254,7 +264,9 @@ class NodeColumns:
         for key, column in self._labels.items():
             column.put(slot, labels.get(key))
         for image, sizes in self._images.items():
-            sizes[slot] = _image_size(node, image)
+            held = _image_size(node, image)
+            self._held_images += bool(held) - bool(sizes[slot])
+            sizes[slot] = held
 
     def _taint_id(self, taints: tuple[Taint, ...]) -> int:
         number = self._taint_ids.get(taints)

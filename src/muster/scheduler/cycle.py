@@ -109,7 +109,7 @@ class Brain:
             fault = find_fault(top, world.forest)
             if fault is not None and fault.reason == INVALID:
                 world.faults[top.key] = fault
-                yield from tell_groups(world, top.subtree(), INVALID, lambda group, text=fault.message: text)
+                yield from tell_groups(world, top.subtree(), lambda group, found=fault: found)
                 self._intake.review(top, now)
             elif world.faults.pop(top.key, None) is not None:
                 self._intake.review(top, now)

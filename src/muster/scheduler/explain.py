@@ -21,7 +21,7 @@ from muster.scheduler.planning.demand import GroupKey
 from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Shortage, Undecided
 from muster.scheduler.queue import Root
 from muster.scheduler.suggestions import Suggestion, suggest
-from muster.scheduler.words import is_resource, say_amount, say_shortage, shortages_of
+from muster.scheduler.words import is_resource, say_amount, say_place, say_shortage, shortages_of
 from muster.scheduler.world import World
 
 MOST_HOLDERS = 5
@@ -225,7 +225,7 @@ def _domain(shortage: Shortage) -> Domain:
     lacking = tuple(
         Lack(what, say_amount(what, amount) if is_resource(what) else str(amount)) for what, amount in shortage.lacking
     )
-    return Domain(shortage.topology, shortage.domain, shortage.seats, shortage.needed, lacking, say_shortage(shortage))
+    return Domain(shortage.topology, shortage.domain, shortage.seats, shortage.needed, lacking, say_place(shortage))
 
 
 def _rules(world: World, root: Root) -> Iterable[Rule]:

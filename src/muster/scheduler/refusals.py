@@ -46,7 +46,6 @@ class Refusals:
     def text(self, after: str = "") -> str:
         """The whole message; `after` is what a later step (preemption) has to add."""
         what = self.message or ", ".join(sorted(f"{count} {text}" for text, count in self.counts.items()))
-        head = f"0/{self.total} nodes are available"
-        return (
-            f"{head}: {what}." + (f" {after}" if after else "") if what else f"{head}." + (f" {after}" if after else "")
-        )
+        if not self.total:
+            return "no nodes available to schedule pods"
+        return f"0/{self.total} nodes are available: {what}." + (f" {after}" if after else "")

@@ -154,15 +154,15 @@ def _coarser_keys(world: World, key: str) -> list[str]:
     """Labels whose domains are unions of this label's domains, the narrowest first."""
     fine = world.cluster.labels(key)
     keys = {k for node in world.cluster.node_objects.values() for k in node.metadata.labels or {}}
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, bool, str]] = []
     for other in sorted(keys - {key, HOSTNAME}):
         coarse = world.cluster.labels(other)
         has_both = (fine > 0) & (coarse > 0)
         pairs = np.unique(np.stack([fine[has_both], coarse[has_both]]), axis=1)
         domains = len(np.unique(pairs[1]))
         if pairs.shape[1] == len(np.unique(pairs[0])) > domains >= 1:
-            found.append((-domains, other))
-    return [other for _, other in sorted(found)]
+            found.append((-domains, other.partition("/")[0] != key.partition("/")[0], other))
+    return [other for _, _, other in sorted(found)]
 
 
 def _retopologised(demand: Demand, key: str, other: str | None) -> Demand:

@@ -44,13 +44,14 @@ def _wait_of(group: Group, top: Group, gated: str) -> tuple[str, str]:
     if not top.seen:
         return FOR_PARENT, f"parent {top.key.name} does not exist"
     if not group.admissible:
-        return _own_wait(group)
+        return own_wait(group)
     if not top.admissible:
-        return FOR_CHILDREN, f"composite pod group {top.key.name} is incomplete: {_own_wait(top)[1]}"
+        return FOR_CHILDREN, f"composite pod group {top.key.name} is incomplete: {own_wait(top)[1]}"
     return GATED, f"pod {gated} has scheduling gates, which hold the whole tree"
 
 
-def _own_wait(group: Group) -> tuple[str, str]:
+def own_wait(group: Group) -> tuple[str, str]:
+    """What a group without its quorum waits for, at its own level."""
     if group.is_leaf:
         return FOR_MEMBERS, f"{group.known} of {group.minimum} members exist"
     return FOR_CHILDREN, f"{group.admissible_children} of {group.minimum} child groups are complete"

@@ -44,9 +44,14 @@ def nearest(shortages: Iterable[Shortage], group: GroupKey) -> Shortage | None:
 
 def say_shortage(shortage: Shortage) -> str:
     """One domain and what it lacks: `rack r3 came nearest: 14 of 16 seats; short of cpu by 2 on 2 nodes`."""
+    return say_place(shortage, " came nearest:")
+
+
+def say_place(shortage: Shortage, verb: str = ":") -> str:
+    """The same for one of several domains."""
     things = "child groups" if shortage.group.kind == "CompositePodGroup" else "seats"
     if shortage.domain:
-        place = f"{_short_key(shortage.topology)} {shortage.domain} came nearest:"
+        place = f"{_short_key(shortage.topology)} {shortage.domain}{verb}"
     else:
         place = "the cluster has"
     text = f"{place} {shortage.seats} of {shortage.needed} {things}"

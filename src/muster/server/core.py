@@ -113,8 +113,7 @@ class ApiServer:
         answer = await self.handle(Request(method, path, _spread(query), headers, body, self.user))
         if isinstance(answer, Response):
             return answer.status, answer.body
-        async with aclosing(answer.frames):  # type: ignore[type-var]
-            return 200, b"".join([frame async for frame in answer.frames])
+        return 200, b"".join([frame async for frame in answer.frames])
 
     async def follow(self, path: str, query: Mapping[str, str]) -> AsyncIterator[list[RawEvent]]:
         """A watch of an in-process client, without frames around the objects."""
@@ -125,8 +124,10 @@ class ApiServer:
         call = self._call(request, where)
         await self._authorize(request, "watch", call)
         view = call.view
-        async for batch in (await Watch(self.backend, call).open(call)).batches():
-            yield [RawEvent(kind, view.object(at) if at is not None else b"", rv) for kind, at, rv, _ in batch]
+        watch = await Watch(self.backend, call).open(call)
+        async with aclosing(watch.batches()) as batches:
+            async for batch in batches:
+                yield [RawEvent(kind, view.object(at) if at is not None else b"", rv) for kind, at, rv, _ in batch]
 
     async def close(self) -> None:
         """End all watches. The store is closed by whoever opened it."""

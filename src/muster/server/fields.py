@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
 from muster.api.errors import ApiError, bad_request
@@ -34,9 +35,6 @@ class _Plan(NamedTuple):
     fields: dict[str, tuple[_Converter | None, bool]]
     always: tuple[tuple[str, Callable[[], Any]], ...]
     sparse: bool  # keep what is written and add nothing: an applied configuration owns exactly what it says
-
-
-_plans: dict[tuple[str, bool], _Plan] = {}
 
 
 def canonicalise(obj: Obj, message: Message) -> Obj:
@@ -138,14 +136,12 @@ def _walk(plan: _Plan, obj: Any, problems: Problems) -> Obj:
     return out
 
 
+@cache
 def _plan(message: Message, sparse: bool = False) -> _Plan:
-    plan = _plans.get((message.name, sparse))
-    if plan is None:
-        all_fields = message.fields.items()
-        known = {name: (_converter(field, sparse), not sparse and _omitted(field)) for name, field in all_fields}
-        always = tuple((name, _filler(field)) for name, field in all_fields if not sparse and _written_always(field))
-        plan = _plans[message.name, sparse] = _Plan(known, always, sparse)
-    return plan
+    all_fields = message.fields.items()
+    known = {name: (_converter(field, sparse), not sparse and _omitted(field)) for name, field in all_fields}
+    always = tuple((name, _filler(field)) for name, field in all_fields if not sparse and _written_always(field))
+    return _Plan(known, always, sparse)
 
 
 def _omitted(field: Field) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -17,11 +18,12 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 Frame = Callable[[Event], bytes]
 
 
-async def stream(watch: Watch, frame: Frame) -> AsyncIterator[bytes]:
+async def stream(watch: Watch, frame: Frame) -> AsyncGenerator[bytes, None]:
     """The frames of a watch, joined where several are ready. An error on the way becomes the last frame."""
     try:
-        async for batch in watch.batches():
-            yield b"".join(map(frame, batch))
+        async with aclosing(watch.batches()) as batches:
+            async for batch in batches:
+                yield b"".join(map(frame, batch))
     except ApiError as error:
         yield msgspec.json.encode({"type": "ERROR", "object": error.status()}) + b"\n"
 

@@ -8,7 +8,7 @@ revision and is only sent at a moment when everything before it has been sent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from muster.api.errors import ApiError, bad_request, gone
@@ -86,7 +86,7 @@ class Watch:
     def _selects(self, record: Record) -> bool:
         return self._matches is None or self._matches(record)
 
-    async def batches(self) -> AsyncIterator[list[Event]]:
+    async def batches(self) -> AsyncGenerator[list[Event], None]:
         """Events in order, several at a time."""
         now = asyncio.get_running_loop().time
         end = now() + self._timeout

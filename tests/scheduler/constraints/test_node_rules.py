@@ -141,7 +141,9 @@ def test_terms_that_pin_names_rule_out_all_other_nodes_beforehand():
 
 def test_terms_that_pin_two_names_at_once_conflict():
     both = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("n0", "n1")]
-    question = asked(a_cluster(a_node("n0"), a_node("n1")), a_pod(affinity=required(terms(fields=both))), NodeAffinity())
+    question = asked(
+        a_cluster(a_node("n0"), a_node("n1")), a_pod(affinity=required(terms(fields=both))), NodeAffinity()
+    )
     assert question.text == "0/2 nodes are available: pod affinity terms conflict."
     assert question.nodes == set()
     assert question.final == {"n0", "n1"}
@@ -158,7 +160,9 @@ def test_a_name_and_terms_for_another_name_cannot_both_be_met():
 
 def test_preferred_terms_add_their_weights_and_the_best_node_scores_100():
     cluster = a_cluster(a_node("both", zone="a", labels={"x": "1"}), a_node("one", zone="a"), a_node("none"))
-    wishes = preferred((30, terms({"key": ZONE, "operator": "Exists"})), (10, terms({"key": "x", "operator": "Exists"})))
+    wishes = preferred(
+        (30, terms({"key": ZONE, "operator": "Exists"})), (10, terms({"key": "x", "operator": "Exists"}))
+    )
     assert asked(cluster, a_pod(affinity=wishes), NodeAffinity()).scores() == {"both": 100, "one": 75, "none": 0}
 
 

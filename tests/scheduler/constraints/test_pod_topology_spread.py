@@ -115,7 +115,9 @@ def _by_zone(cluster):
 
 
 def test_soft_rules_like_the_emptier_domain():
-    question = asked(zones(web("w1", "a"), web("w2", "a"), web("w3", "b")), newcomer(spread(when="ScheduleAnyway")), RULE)
+    question = asked(
+        zones(web("w1", "a"), web("w2", "a"), web("w3", "b")), newcomer(spread(when="ScheduleAnyway")), RULE
+    )
     weight = log(3 + 2)
     raw = {"a": floor(2 * weight + 0.5), "b": floor(weight + 0.5), "c": 0}
     assert question.scores() == {name: 100 * (max(raw.values()) - count) // raw["a"] for name, count in raw.items()}

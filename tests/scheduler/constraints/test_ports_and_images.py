@@ -56,7 +56,9 @@ def test_a_port_is_free_again_when_its_holder_is_gone():
 
 
 def test_a_pod_on_the_host_network_holds_its_container_ports():
-    cluster = a_cluster(a_node(), a_pod("host", on="n0", hostNetwork=True, container={"ports": [{"containerPort": 80}]}))
+    cluster = a_cluster(
+        a_node(), a_pod("host", on="n0", hostNetwork=True, container={"ports": [{"containerPort": 80}]})
+    )
     assert asked(cluster, with_port("pod"), NodePorts()).nodes == set()
 
 

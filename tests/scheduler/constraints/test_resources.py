@@ -220,7 +220,10 @@ def test_balance_over_three_resources_is_the_standard_deviation():
             "must rise",
         ),
         (
-            {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": [{"utilization": 5, "score": 11}]}},
+            {
+                "type": "RequestedToCapacityRatio",
+                "requestedToCapacityRatio": {"shape": [{"utilization": 5, "score": 11}]},
+            },
             "from 0 to 10",
         ),
     ],

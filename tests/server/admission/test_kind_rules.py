@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from muster.api.gates import parse
 from muster.server.resources.rules import RULES, rules_for
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -223,3 +224,29 @@ def test_a_kind_without_rules_keeps_spec_and_status_apart():
     rules.prepare(new, old, "status")
 
     assert (new["spec"], new["status"]) == ({"a": 1}, {"b": 2})
+
+
+def test_fields_of_a_feature_that_is_off_are_dropped_unless_they_are_in_use():
+    off, _ = parse("GenericWorkload=false")
+    prepare = rules_for("", "pods", off).prepare
+    assert prepare is not None
+    member = {"metadata": {}, "spec": {"schedulingGroup": {"podGroupName": "g"}}}
+    new, kept = copy.deepcopy(member), copy.deepcopy(member)
+
+    prepare(new, None, "")
+    prepare(kept, member, "")
+
+    assert "schedulingGroup" not in new["spec"]
+    assert kept["spec"] == member["spec"]
+
+
+def test_a_job_loses_its_gang_where_jobs_have_none():
+    off, _ = parse("WorkloadWithJob=false")
+    prepare = rules_for("batch", "jobs", off).prepare
+    assert prepare is not None
+    job = a_job(scheduling={"schedulingPolicy": {"gang": {}}})
+    job["metadata"] = {"name": "j", "uid": "u"}
+
+    prepare(job, None, "")
+
+    assert "scheduling" not in job["spec"]

@@ -281,6 +281,12 @@ def test_a_configuration_with_managed_fields_is_refused():
         applied(None, config)
 
 
+def test_a_configuration_that_names_an_element_twice_is_refused():
+    with pytest.raises(ApiError, match=r'duplicate entries for key \[name="a"\]') as caught:
+        applied(None, deployment(**containers({"name": "a"}, {"name": "a"})))
+    assert caught.value.code == 400
+
+
 def test_a_field_the_schema_does_not_declare_is_refused():
     with pytest.raises(ApiError, match=r"\.spec\.nonsense: field not declared in schema") as caught:
         applied(None, deployment(nonsense=1))

@@ -16,7 +16,7 @@ import numpy as np
 
 from muster.scheduler.planning.board import Mask
 from muster.scheduler.planning.domains import Domains, potential_of_members, ranked
-from muster.scheduler.planning.goal import Goal, LeafGoal
+from muster.scheduler.planning.goal import Goal, LeafGoal, open_leaves
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.rules import company_keys, most, steady
 from muster.scheduler.planning.seating import narrowed
@@ -24,6 +24,7 @@ from muster.scheduler.planning.verdict import Budget
 
 ANCHORS = 24
 DEEPEST = 200
+MOST_LEAVES = 100
 STEP_COST = 4  # one state looks at whole columns: as much work as a few steps of the search over counts
 
 
@@ -48,6 +49,9 @@ class Dependent:
 
     def secure(self, goal: Goal, mask: Mask | None) -> bool:
         """Seat the minimum of a group; what holds is noted in the seating."""
+        if len(list(open_leaves(goal))) > MOST_LEAVES:
+            self.complete = False
+            return False
         for way in self._ways(goal, mask):
             if not self.budget.spend(STEP_COST):
                 self.complete = False
@@ -211,7 +215,7 @@ class Dependent:
                 slots = np.flatnonzero(allowed if mask is None else allowed & mask)
                 must = len(leaf.lots) == 1 or leaf.need == leaf.pending
                 if len(slots):
-                    slots = slots[np.argsort(-trial.score(shape, slots), kind="stable")]
+                    slots = slots[np.lexsort((-self.seating.cluster.rank[slots], -trial.score(shape, slots)))]
                 found.append((index, leaf, at, slots.tolist(), must))
         return sorted(found, key=lambda option: len(option[3]))
 

@@ -22,8 +22,10 @@ from muster.scheduler.planning.question import Question
 from muster.scheduler.planning.verdict import Budget
 
 PATTERNS_PER_STEP = 8
+CLASSES_PER_STEP = 8
+SEARCH_COST = 2
 MAX_PATTERNS = 4000
-MAX_DEPTH = 600
+MAX_DEPTH = 200
 ROUNDS = 60
 WARM_UP = 20
 KEPT_PARTS = (1.0, 0.8, 0.5)
@@ -223,7 +225,7 @@ class _Cover:
         self.usage = [np.zeros(len(found)) for found in self.patterns]
         tightest, kept = np.inf, None
         for turn in range(ROUNDS):
-            if not self.budget.spend():
+            if not self.budget.spend(1 + len(self.patterns) // CLASSES_PER_STEP):
                 return None
             values = stacked @ weights
             best = np.maximum.reduceat(values, starts)
@@ -258,14 +260,15 @@ class _Cover:
         return None
 
     def search(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> bool:
+        """Whether the nodes from this one on can cover the counts; patterns before `first` are done with."""
         if self._done(counts):
             return True
-        if at == len(self.patterns) or self.gave_up:
+        while left == 0 and at + 1 < len(self.patterns):
+            at, first = at + 1, 0
+            left = int(self.sizes[at])
+        if left == 0 or self.gave_up:
             return False
-        if left == 0 or not len(self.patterns[at]):
-            following = int(self.sizes[at + 1]) if at + 1 < len(self.patterns) else 0
-            return self.search(at + 1, 0, following, counts, depth)
-        if depth > MAX_DEPTH or not self.budget.spend():
+        if depth > MAX_DEPTH or not self.budget.spend(SEARCH_COST):
             self.gave_up = True
             return False
         known = self.failed.setdefault((at, first, left), [])
@@ -280,20 +283,20 @@ class _Cover:
         return False
 
     def _branch(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> bool:
-        found = self.patterns[at]
-        pattern = found[first].tolist()
-        last = first == len(found) - 1
-        useful = [-(-have // take) for have, take in zip(counts, pattern, strict=True) if take and have]
-        most = left if last else min(left, max(useful, default=0))
-        for nodes in range(most, most - 1 if last else -1, -1):
-            rest = tuple(max(0, have - nodes * take) for have, take in zip(counts, pattern, strict=True))
-            self.chosen.append((at, first, nodes))
-            remaining = 0 if last else left - nodes
-            if self.search(at, first + 1, remaining, rest, depth + 1):
-                return True
-            self.chosen.pop()
-            if self.gave_up:
-                return False
+        """Every next pattern and every number of nodes for it, the most first; the last pattern takes the rest."""
+        found: list[list[int]] = self.patterns[at].tolist()
+        for index in range(first, len(found)):
+            pattern, last = found[index], index == len(found) - 1
+            useful = max((-(-have // take) for have, take in zip(counts, pattern, strict=True) if take), default=0)
+            most = left if last else min(left, useful)
+            for nodes in range(most, most - 1 if last else 0, -1):
+                rest = tuple(max(0, have - nodes * take) for have, take in zip(counts, pattern, strict=True))
+                self.chosen.append((at, index, nodes))
+                if self.search(at, index + 1, 0 if last else left - nodes, rest, depth + 1):
+                    return True
+                self.chosen.pop()
+                if self.gave_up:
+                    return False
         return False
 
     def _done(self, counts: tuple[int, ...]) -> bool:

@@ -16,6 +16,8 @@ from muster.scheduler.planning.verdict import Budget
 
 Floats = NDArray[np.float64]
 
+TYPE_COST = 2
+
 
 def pack(question: Question, budget: Budget) -> Ints | None:
     """Counts per type and node that satisfy the question, or None when no attempt succeeds."""
@@ -36,7 +38,7 @@ def finish(question: Question, start: Ints, wish: Sequence[int], budget: Budget)
     scale = np.maximum(question.free.sum(axis=1), 1).astype(np.float64)
     for order in _orders(question, free, scale):
         for tight in (True, False):
-            if not budget.spend(question.types):
+            if not budget.spend(TYPE_COST * question.types):
                 return None
             placed = _attempt(question, start, free, order, wish, scale, tight)
             if placed is not None:

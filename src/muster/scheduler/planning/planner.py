@@ -100,6 +100,9 @@ class _Planner:
     def _rescue(self, goal: Goal, mask: Mask | None) -> bool:
         """The search that misses nothing, for one group beside what is seated already."""
         seating = self.seating
+        if self.budget.exhausted:
+            self._last = NotFound(complete=False)
+            return False
         shapes = sorted({lot.shape for leaf in _leaves(goal) for lot in leaf.lots})
         key = (goal.signature, None if mask is None else mask.tobytes(), seating.count)
         if key in self._lost:

@@ -22,6 +22,7 @@ from muster.scheduler.planning.seating import narrowed
 from muster.scheduler.planning.verdict import CountingProof, ExhaustionProof, Proof, Shortage, WeightProof
 
 NEAREST = 5
+MOST_CHILDREN = 16
 
 
 class Diagnosis:
@@ -56,6 +57,8 @@ class Diagnosis:
         empty = self._short_of(leaf.lots[worst].shape, mask)
         mark = self.seating.mark()
         missing = self.greedy.seat_lots(leaf, leaf.need, mask)
+        unseated = [at for at, lot in enumerate(leaf.lots) if self.seating.seated(leaf, at) < lot.preferred]
+        worst = worst if not unseated or worst in unseated else unseated[0]
         lacking = self._lacking(leaf.lots[worst].shape, missing, mask) if missing else ()
         self.seating.undo(mark)
         nodes = dict(empty).get(lacking[0][0], 0) if lacking else 0
@@ -123,7 +126,7 @@ class Diagnosis:
                 held += 1
             else:
                 failed.append(child)
-        return [shortage for child in failed for shortage in self.shortages(child, mask)], held
+        return [shortage for child in failed[:MOST_CHILDREN] for shortage in self.shortages(child, mask)], held
 
     # --- proofs ----------------------------------------------------------------------------------
 

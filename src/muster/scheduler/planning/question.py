@@ -85,7 +85,9 @@ class Question:
         fits = np.zeros((len(self.shapes), board.size), dtype=bool)
         for at, (shape, scope) in enumerate(zip(self.shapes, self.scopes, strict=True)):
             fits[at, scope.nodes] = board.seats(shape)[scope.nodes] > 0
-        self.nodes: Ints = np.flatnonzero(fits.any(axis=0))
+        usable = np.flatnonzero(fits.any(axis=0))
+        # In the order of rank, so that no answer depends on how nodes arrived.
+        self.nodes: Ints = usable[np.argsort(board.rank[usable])]
         self.fits: Mask = fits[:, self.nodes]
         wanted = board.requests[self.shapes]
         rows = np.flatnonzero(wanted.any(axis=0))

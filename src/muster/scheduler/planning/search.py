@@ -25,6 +25,11 @@ from muster.scheduler.planning.verdict import Budget
 from muster.scheduler.planning.waste import Waste
 
 Task = tuple[Goal, Scope, bool]  # a group, where it may lie, and whether its domain is settled
+# A step is about 40 microseconds of work; what takes longer costs more.
+STATE_COST = 3
+QUESTION_COST = 5
+DEEPEST = 250  # decisions one after the other
+
 Choice = tuple[Goal, int]  # a constrained group and the value id of its domain
 
 
@@ -81,7 +86,7 @@ class Search:
 
     def _run(self, tasks: tuple[Task, ...], loads: tuple[Load, ...], domains: list[Choice]) -> tuple[Load, ...] | None:
         """The loads of a full set of decisions that packs, or None. `domains` grows along the way."""
-        if not self.budget.spend():
+        if not self.budget.spend(STATE_COST) or len(domains) > DEEPEST:
             self.gave_up = True
             return None
         settled = self._settle(tasks, loads, domains)
@@ -257,6 +262,7 @@ class Search:
         return self._packed[key] is not None
 
     def _pack(self, part: tuple[Load, ...]) -> tuple[tuple[Load, ...], list[Seated]] | None:
+        self.budget.spend(QUESTION_COST)
         question = Question(self.board, part)
         placed = pack(question, self.budget)
         if placed is not None:

@@ -105,7 +105,7 @@ class Seating:
             start = used[(id(leaf), lot)]
             used[(id(leaf), lot)] = start + len(slots)
             uids = [member.uid for member in leaf.lots[lot].members[start : start + len(slots)]]
-            found += map(Seat._make, zip(uids, [names[slot] for slot in slots], slots, strict=True))
+            found += map(Seat, uids, [names[slot] for slot in slots], slots)
         return tuple(found)
 
 

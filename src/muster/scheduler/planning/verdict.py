@@ -9,12 +9,13 @@ compete for nodes), or a record that the whole space of distinct choices was sea
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+import msgspec
 
 from muster.scheduler.planning.demand import GroupKey
 
 
-class Seat(NamedTuple):
+class Seat(msgspec.Struct, frozen=True, gc=False):
     """Who sits where. `node` is the node's name, `index` its column."""
 
     uid: str

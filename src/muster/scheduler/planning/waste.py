@@ -79,6 +79,8 @@ class Waste:
         """The least that a leaf takes of each resource, whichever members it picks."""
         known = self._demands.get(leaf.signature)
         if known is None:
-            each = np.concatenate([np.repeat(self.board.requests[lot.shape][None], lot.count, axis=0) for lot in leaf.lots])
+            each = np.concatenate(
+                [np.repeat(self.board.requests[lot.shape][None], lot.count, axis=0) for lot in leaf.lots]
+            )
             known = self._demands[leaf.signature] = np.sort(each, axis=0)[: leaf.need].sum(axis=0)
         return known

@@ -66,6 +66,8 @@ def merge(
     identity = (manager, APPLY, "", subresource)
     try:
         result = attempt.run(identity, force)
+    except typed.Repeated as wrong:
+        raise bad_request(f"failed to create typed patch object: {wrong}") from None
     except _Conflicts as conflicts:
         if manager != _KUBECTL or live is None:
             raise _refused(conflicts.found) from None
@@ -174,11 +176,11 @@ class _Apply:
             if not isinstance(before, dict) or before.get("apiVersion") != self.api_version:
                 return conflicts
             before = fields.configuration(before, self.message) if self.message else before
-        except (msgspec.MsgspecError, ApiError):
+            untouched = self._owned(before)
+        except (msgspec.MsgspecError, ApiError, typed.Repeated):
             return conflicts
         mine = self._comparable(before)
         changes = typed.compare(mine, self._comparable(self.live), self.rule)
-        untouched = self._owned(before)
         for changed in changes:
             untouched = fieldsets.difference(untouched, changed)
         left = {other: fieldsets.difference(fought, untouched) for other, fought in conflicts.items()}

@@ -83,13 +83,14 @@ def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
     for key in sorted(fields):
         if key == SELF:
             continue
-        path = prefix + _spoken(key)
+        path = prefix + spoken(key)
         if is_member(fields[key]):
             yield path
         yield from paths(fields[key], path)
 
 
-def _spoken(element: str) -> str:
+def spoken(element: str) -> str:
+    """One step of a path in Kubernetes' words."""
     kind, _, rest = element.partition(":")
     if kind == "f":
         return f".{rest}"

@@ -124,10 +124,9 @@ def _entry(identity: Identity, owned: FieldSet, api_version: str, now: str) -> E
     return entry
 
 
-def entries_of(obj: Obj | None) -> list[Entry]:
-    """The stored entries; none where they cannot be read, as clients may write them."""
-    found = ((obj or {}).get("metadata") or {}).get("managedFields") or []
-    return found if all(_readable(entry) for entry in found) else []
+def entries_of(stored: Obj | None) -> list[Entry]:
+    """The entries of a stored object. They were made or checked here when they were stored."""
+    return ((stored or {}).get("metadata") or {}).get("managedFields") or []
 
 
 def _readable(entry: Any) -> bool:
@@ -168,8 +167,8 @@ def update(
     given = (new.get("metadata") or {}).get("managedFields")
     if given == [{}]:
         live = []
-    elif given and not subresource:
-        live = entries_of(new) or live
+    elif given and given != live and not subresource and all(_readable(entry) for entry in given):
+        live = given
     if not live and (old is not None or not track):
         return []
     before = old if old is not None else empty(message)

@@ -6,6 +6,7 @@ keys, and sets). Without a schema, maps divide by member and everything else is 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -67,6 +68,10 @@ class Elements:
             return "v:" + _encode(item).decode()
         if type(item) is not dict:
             return None
+        if len(self.keys) == 1:
+            key = self.keys[0]
+            value = item.get(key, self.defaults.get(key))
+            return "k:" + _encode({key: value}).decode() if value is not None else None
         found = {key: item.get(key, self.defaults.get(key)) for key in self.keys}
         found = {key: value for key, value in found.items() if value is not None}
         return "k:" + _encode(found).decode() if found else None
@@ -86,8 +91,6 @@ def _deduced() -> Members:
 
 
 DEDUCED = _deduced()
-
-_rules: dict[str, Rule] = {}
 
 
 def field_rule(field: Field) -> Rule:
@@ -115,12 +118,10 @@ def _list_rule(field: Field, from_null: bool) -> Rule:
     return Elements(keys, message_rule(field.message), defaults, from_null)
 
 
+@cache
 def message_rule(source: Message) -> Rule:
     """The rule of one message, shared by all fields that hold it."""
-    rule = _rules.get(source.name)
-    if rule is None:
-        rule = _rules[source.name] = WHOLE if source.atomic else Members(source)
-    return rule
+    return WHOLE if source.atomic else Members(source)
 
 
 class Untyped(Members):
@@ -146,10 +147,6 @@ def object_rule(source: Message | None) -> Members:
     return rule
 
 
-_top: list[Untyped] = []
-
-
+@cache
 def _untyped() -> Untyped:
-    if not _top:
-        _top.append(Untyped())
-    return _top[0]
+    return Untyped()

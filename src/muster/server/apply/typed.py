@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from muster.server.apply.fieldsets import SELF, FieldSet, is_member
+from muster.server.apply.fieldsets import SELF, FieldSet, is_member, spoken
 from muster.server.apply.rules import Elements, Members, Rule
 
 Obj = dict[str, Any]
@@ -122,7 +122,9 @@ def _everything(value: Any, rule: Rule) -> FieldSet:
     parts: FieldSet = {}
     if type(value) is dict and isinstance(rule, Members):
         for key, item in value.items():
-            parts["f:" + key] = _everything(item, rule.of(key))
+            # Most fields hold scalars, which have no parts: not asking for their rule halves the cost of a create.
+            divides = type(item) is dict or type(item) is list
+            parts["f:" + key] = _everything(item, rule.of(key)) if divides else {}
     elif type(value) is list and isinstance(rule, Elements):
         for name, items in _by_name(value, rule).items():
             if name is not None:
@@ -133,6 +135,10 @@ def _everything(value: Any, rule: Rule) -> FieldSet:
 
 
 # --- owning --------------------------------------------------------------------------------------------
+
+
+class Repeated(ValueError):
+    """A list of a configuration names one element twice."""
 
 
 def owned(config: Obj, rule: Members) -> FieldSet:
@@ -147,6 +153,8 @@ def _owned(value: Any, rule: Rule) -> FieldSet | None:
         found: FieldSet = {}
         for item in value:
             name = rule.name(item)
+            if name in found:
+                raise Repeated(f"duplicate entries for key {spoken(name)}")
             if name is not None:
                 found[name] = _as_member(_owned(item, rule.element))
         return found or None

@@ -121,7 +121,7 @@ SCHEDULER_RULES = (
     rule("create", "authentication.k8s.io", "tokenreviews"),
     rule("create", "authorization.k8s.io", "subjectaccessreviews"),
     rule(READ, STORAGE, "csinodes csidrivers csistoragecapacities storageclasses volumeattachments"),
-    rule(READ, DEVICES, "deviceclasses resourceclaims resourceslices"),
+    rule(READ, DEVICES, "deviceclasses devicetaintrules resourceclaims resourceslices"),
     rule("patch update", DEVICES, "resourceclaims resourceclaims/status"),
     rule(READ, SCHEDULING, f"{_GROUPS} priorityclasses"),
     rule("patch update", SCHEDULING, "podgroups/status compositepodgroups/status"),

@@ -352,6 +352,7 @@ _KINDS: tuple[Kind, ...] = (
         selectable={"spec.nodeName": _field("spec", "nodeName"), "spec.driver": _field("spec", "driver")},
     ),
     _devices("DeviceClass", "deviceclasses", False, generation=True),
+    _devices("DeviceTaintRule", "devicetaintrules", False, subresources=_STATUS, generation=True),
     _rbac("Role", "roles", True, columns=print_workloads.ROLES),
     _rbac("ClusterRole", "clusterroles", False, columns=print_workloads.ROLES),
     _rbac("RoleBinding", "rolebindings", True, columns=print_workloads.ROLE_BINDINGS),

@@ -67,7 +67,8 @@ class Log:
             raise StoreError(f"{path} has schema version {version}; this program knows {SCHEMA_VERSION}")
         self._set("schema_version", SCHEMA_VERSION)
         self.compacted = self._meta("compacted", 0)
-        self.revision = self._meta("revision", 0)
+        # The newest row may have been a deletion that is compacted away: its revision is not given out again.
+        self.revision = self.compacted
         self.base: dict[str, list[Record]] = {}
         self.history: list[tuple[str, Change]] = []
         self._load()
@@ -101,7 +102,6 @@ class Log:
             self.revision = revision
         for (table, _), record in base.items():
             self.base.setdefault(table, []).append(record)
-        self.revision = max(self.revision, self.compacted)
 
     def forget_loaded(self) -> None:
         """Let go of what the constructor read, once it was taken over."""
@@ -131,8 +131,6 @@ class Log:
                 "DELETE FROM log WHERE revision > ? AND revision <= ? AND type = ?", (since, upto, DELETED)
             )
             self._set("compacted", upto)
-            # The newest row may be a deletion that is gone now: its revision must not be given out again.
-            self._set("revision", upto)
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             raise StoreFailedError(str(error)) from error

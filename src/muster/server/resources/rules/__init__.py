@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.server.resources.kind import Defaulter, Preparer, Validator
-from muster.server.resources.rules import apps, cluster, job, objects, pod
+from muster.server.resources.rules import apps, cluster, gated, job, objects, pod
 from muster.server.resources.rules.status import initial_status, keep_status
 
 __all__ = ["RULES", "Rules", "rules_for"]
@@ -79,7 +80,24 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ),
 }
 
+_GATED: Mapping[tuple[str, str], gated.Dropper] = {
+    ("", "pods"): gated.drop_from_pod,
+    ("", "replicationcontrollers"): gated.drop_from_template,
+    ("apps", "deployments"): gated.drop_from_template,
+    ("apps", "replicasets"): gated.drop_from_template,
+    ("apps", "statefulsets"): gated.drop_from_template,
+    ("apps", "daemonsets"): gated.drop_from_template,
+    ("batch", "jobs"): gated.drop_from_job,
+}
 
-def rules_for(group: str, plural: str) -> Rules:
-    """The rules of a kind; those that every kind with a status has when it has none of its own."""
-    return RULES.get((group, plural), Rules())
+
+def rules_for(group: str, plural: str, gates: FeatureGates = DEFAULT) -> Rules:
+    """The rules of a kind; those that every kind with a status has when it has none of its own.
+
+    Fields whose feature gate is off are dropped before anything else looks at them.
+    """
+    rules = RULES.get((group, plural), Rules())
+    drop = _GATED.get((group, plural))
+    if drop is None:
+        return rules
+    return rules._replace(prepare=gated.dropping(drop, gates, rules.prepare))

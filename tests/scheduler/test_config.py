@@ -1,0 +1,226 @@
+"""KubeSchedulerConfiguration: taken as it is, or refused with words that help."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.scheduler.config import Config, default_config, load
+from muster.scheduler.constraints.base import Constraint, Reach
+from muster.scheduler.profile import KEPT_ELSEWHERE, Profile, default_profile
+
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+WEIGHTS = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+ALL_NAMES = [
+    "SchedulingGates",
+    "PrioritySort",
+    "NodeName",
+    "NodeUnschedulable",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "DeferredPodScheduling",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "DefaultPreemption",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+    "DefaultBinder",
+    "NodeDeclaredFeatures",
+    "GangScheduling",
+    "TopologyPlacementGenerator",
+    "PodGroupPodsCount",
+]
+
+
+class Mine(Constraint):
+    name = "Mine"
+    scores = Reach.NODE
+    arguments = None
+
+
+def a_profile(**entry) -> Profile:
+    return load(HEAD | {"profiles": [entry]}, extra=[Mine]).profiles["default-scheduler"]
+
+
+def weights(profile: Profile) -> dict[str, int]:
+    return {rule.name: weight for rule, weight in profile.scorers}
+
+
+def filters(profile: Profile) -> list[str]:
+    return [rule.name for rule in profile.filters]
+
+
+def test_the_default_profile_has_the_known_weights():
+    assert weights(default_profile()) == WEIGHTS
+    assert weights(a_profile()) == WEIGHTS
+
+
+def test_an_empty_file_is_the_default():
+    config = load(HEAD)
+    assert list(config.profiles) == ["default-scheduler"]
+    assert (config.pod_initial_backoff, config.pod_max_backoff) == (1, 10)
+    assert config.notes == ()
+    assert list(Config().profiles) == ["default-scheduler"]
+
+
+def test_a_default_name_is_used_where_the_file_gives_none():
+    assert list(load(HEAD, default_name="muster").profiles) == ["muster"]
+    assert list(default_config("muster", "default-scheduler").profiles) == ["muster", "default-scheduler"]
+
+
+@pytest.mark.parametrize("name", ALL_NAMES)
+def test_every_known_name_can_be_disabled_and_enabled(name):
+    profile = a_profile(plugins={"multiPoint": {"disabled": [{"name": name}]}})
+    assert name not in profile.enabled
+    assert profile.constraint(name) is None
+    again = a_profile(plugins={"multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": name}]}})
+    assert again.enabled == {name}
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
+    with pytest.raises(ValueError, match=r"unknown plugin 'Odd'; known are .*NodeName.*SchedulingGates"):
+        a_profile(plugins={"score": {"enabled": [{"name": "Odd"}]}})
+    with pytest.raises(ValueError, match=r"profiles\[0\].pluginConfig\[0\]: unknown plugin 'Odd'"):
+        a_profile(pluginConfig=[{"name": "Odd"}])
+
+
+def test_weights_come_from_the_profile():
+    profile = a_profile(plugins={"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 7}]}})
+    assert weights(profile) == WEIGHTS | {"NodeResourcesFit": 7}
+    profile = a_profile(plugins={"multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 4}]}})
+    assert weights(profile) == WEIGHTS | {"ImageLocality": 4}
+
+
+def test_a_rule_can_stop_scoring_and_still_filter():
+    profile = a_profile(plugins={"score": {"disabled": [{"name": "TaintToleration"}]}})
+    assert "TaintToleration" not in weights(profile)
+    assert "TaintToleration" in filters(profile)
+
+
+def test_a_rule_can_stop_filtering_and_still_score():
+    profile = a_profile(plugins={"filter": {"disabled": [{"name": "TaintToleration"}]}})
+    assert "TaintToleration" in weights(profile)
+    assert "TaintToleration" not in filters(profile)
+
+
+def test_a_star_disables_everything_but_what_is_enabled_after_it():
+    profile = a_profile(plugins={"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}})
+    assert weights(profile) == {"ImageLocality": 1}
+
+
+def test_a_users_rule_is_off_until_it_is_enabled():
+    assert a_profile().constraint("Mine") is None
+    profile = a_profile(
+        plugins={"multiPoint": {"enabled": [{"name": "Mine"}]}}, pluginConfig=[{"name": "Mine", "args": {"any": 1}}]
+    )
+    mine = profile.constraint("Mine")
+    assert mine is not None
+    assert mine.args == {"any": 1}
+    assert weights(profile)["Mine"] == 1
+
+
+def test_arguments_reach_their_rule():
+    args = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}}
+    fit = a_profile(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]).constraint("NodeResourcesFit")
+    assert fit is not None
+    assert fit.strategy == "MostAllocated"
+
+
+@pytest.mark.parametrize(
+    ("section", "fault"),
+    [
+        ({"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}, "arguments of InterPodAffinity"),
+        ({"name": "InterPodAffinity", "args": {"hard": 1}}, r"args.hard: unknown field; known are .*hardPodAffinity"),
+        (
+            {
+                "name": "NodeAffinity",
+                "args": {"addedAffinity": {"requiredDuringScheduling" + "IgnoredDuringExecution": 5}},
+            },
+            "arguments of NodeAffinity",
+        ),
+        ({"name": "NodeName", "args": {"x": 1}}, "unknown field"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_their_place(section, fault):
+    with pytest.raises(ValueError, match=fault):
+        a_profile(pluginConfig=[section])
+
+
+def test_a_rule_configured_twice_is_an_error():
+    with pytest.raises(ValueError, match="configured twice"):
+        a_profile(pluginConfig=[{"name": "NodeName"}, {"name": "NodeName"}])
+
+
+def test_settings_without_effect_are_noted_once():
+    body = {"parallelism": 16, "percentageOfNodesToScore": 50, "profiles": [{"percentageOfNodesToScore": 5}]}
+    assert load(HEAD | body).notes == ("parallelism has no effect", "percentageOfNodesToScore has no effect")
+
+
+def test_arguments_of_rules_kept_elsewhere_are_accepted_and_noted():
+    section = {"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 20}}
+    assert load(HEAD | {"profiles": [{"pluginConfig": [section]}]}).notes == (
+        "arguments of DefaultPreemption have no effect",
+    )
+
+
+def test_preemption_can_be_disabled_at_its_own_point():
+    assert "DefaultPreemption" in a_profile().enabled
+    profile = a_profile(plugins={"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}})
+    assert "DefaultPreemption" not in profile.enabled
+    assert set(KEPT_ELSEWHERE) - profile.enabled == {"DefaultPreemption"}
+
+
+def test_points_that_array_rules_do_not_have_are_noted():
+    plugins = {"preScore": {"disabled": [{"name": "ImageLocality"}]}}
+    config = load(HEAD | {"profiles": [{"plugins": plugins}]})
+    assert "ImageLocality" in weights(config.profiles["default-scheduler"])
+    assert "plugins.preScore has no effect" in config.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ({"extenders": [{"urlPrefix": "http://x"}]}, "extenders are not supported"),
+        ({"podInitialBackoffSeconds": 0}, "podInitialBackoffSeconds is 0"),
+        ({"podInitialBackoffSeconds": "1"}, "must be a number"),
+        ({"podInitialBackoffSeconds": 20}, "podMaxBackoffSeconds is 10.0, less than"),
+        ({"profiles": [{}, {}]}, r"profiles\[1\].schedulerName: default-scheduler has a profile already"),
+        ({"profiles": [{"plugin": {}}]}, r"profiles\[0\].plugin: unknown field"),
+        ({"profiles": [{"plugins": {"sort": {}}}]}, "unknown field; known are"),
+        ({"profiles": [{"plugins": {"score": {"enable": []}}}]}, "unknown field; known are disabled, enabled"),
+        ({"surprise": 1}, "surprise: unknown field"),
+        ({"kind": "Other"}, "expected apiVersion"),
+        (
+            {"profiles": [{"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": -1}]}}}]},
+            "must be a whole number above 0",
+        ),
+        (
+            {"profiles": [{"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 10**7}]}}}]},
+            "add up to more than",
+        ),
+    ],
+)
+def test_what_cannot_be_right_is_refused(body, fault):
+    with pytest.raises(ValueError, match=fault):
+        load(HEAD | body)
+
+
+def test_backoffs_and_several_profiles_are_read():
+    body = {"podInitialBackoffSeconds": 2, "podMaxBackoffSeconds": 30, "profiles": [{"schedulerName": n} for n in "ab"]}
+    config = load(HEAD | body)
+    assert (config.pod_initial_backoff, config.pod_max_backoff, list(config.profiles)) == (2, 30, ["a", "b"])
+    assert repr(config.profiles["a"]) == "<Profile a>"

@@ -1,0 +1,265 @@
+"""Trials: what is tried is taken back to the bit, and many at once is the same as one after another."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from muster.scheduler.cluster import Cluster
+from muster.scheduler.constraints import DEFAULT
+from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
+from muster.scheduler.profile import Profile, default_profile
+from tests.properties import random_worlds as worlds
+from tests.scheduler.constraints.builders import a_cluster, a_node, a_pod, asked
+
+often = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+CURVE = {"shape": [{"utilization": 0, "score": 3}, {"utilization": 60, "score": 10}, {"utilization": 100, "score": 1}]}
+STRATEGIES = (
+    {"type": "LeastAllocated"},
+    {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 3}, {"name": "example.com/gpu", "weight": 2}]},
+    {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": CURVE},
+)
+PROFILES = [
+    Profile("test", [kind({"scoringStrategy": how}) if kind is NodeResourcesFit else kind() for kind in DEFAULT])
+    for how in STRATEGIES
+]
+
+
+def a_random_cluster(draw: Random, nodes: int = 6, rules: float = 0.3) -> Cluster:
+    cluster = Cluster(seed=draw.randrange(100))
+    for i in range(nodes):
+        cluster.change("Node", worlds.a_node(draw, i))
+    for i in range(draw.randint(0, 8)):
+        cluster.change("Pod", worlds.a_pod(draw, f"p{i}", f"n{draw.randrange(nodes)}", rules=rules))
+    for service in worlds.services(draw):
+        cluster.change("Service", service)
+    return cluster
+
+
+def everything(cluster: Cluster) -> dict[str, object]:
+    """All counts of a cluster, as values that can be compared."""
+    tallies = cluster.tallies
+    found: dict[str, object] = {"used": cluster.used.tobytes(), "nonzero": cluster.nonzero.tobytes()}
+    for kind, held in (("matching", tallies._matching), ("carrying", tallies._carrying)):
+        for what, tally in held.items():
+            found[f"{kind} {what}"] = (tally.column.tobytes(), tally.total)
+            for sums in tally._sums.values():
+                fresh = type(sums)(cluster, sums.labels, sums.where, tally.column)
+                assert np.array_equal(sums.values, fresh.values)
+    for what, label_class in tallies._classes.items():
+        found[f"class {what}"] = (dict(label_class.seats), dict(label_class.dying))
+    storage = cluster.storage
+    found["storage"] = repr((storage._uses, storage._counted, storage._attached))
+    return found
+
+
+def keys(cluster: Cluster, shapes: list) -> list[bytes]:
+    return [cluster.standing(shape).key.tobytes() + cluster.standing(shape).seats().tobytes() for shape in shapes]
+
+
+@often
+@given(st.integers(0, 2**32))
+def test_a_trial_leaves_every_count_and_every_cached_key_as_it_was(seed: int) -> None:
+    draw = Random(seed)
+    cluster = a_random_cluster(draw)
+    pods = [worlds.a_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
+    for pod in pods:
+        cluster.change("Pod", pod)
+    shapes = [cluster.shape(pod, PROFILES[0]) for pod in pods]
+    for shape in shapes:
+        cluster.standing(shape).totals(np.arange(cluster.size))
+    before, cached = everything(cluster), keys(cluster, shapes)
+    with cluster.trial() as trial:
+        marks: list[tuple[int, dict[str, object]]] = []
+        for _ in range(15):
+            _something(draw, cluster, trial, shapes, marks)
+    assert everything(cluster) == before
+    assert keys(cluster, shapes) == cached
+
+
+def _something(draw: Random, cluster: Cluster, trial, shapes, marks) -> None:
+    shape = draw.choice(shapes)
+    match draw.randrange(6):
+        case 0:
+            trial.place(shape, draw.randrange(cluster.size), draw.choice((1, 1, 3)))
+        case 1:
+            trial.place_many(shape, draw.choice((1, 5, 20)))
+        case 2:
+            staying = sorted(cluster.pods.keys() - trial.evicted)
+            if staying:
+                trial.evict(draw.choice(staying))
+        case 3 if trial.evicted:
+            trial.restore(draw.choice(sorted(trial.evicted)))
+        case 4:
+            marks.append((trial.mark(), everything(cluster)))
+        case 5 if marks:
+            mark, then = marks.pop()
+            trial.undo(mark)
+            assert everything(cluster) == then
+        case _:
+            slot = trial.best(shape)
+            if slot >= 0:
+                trial.place(shape, slot)
+                trial.unplace(shape, slot)
+
+
+@often
+@given(st.integers(0, 2**32), st.sampled_from(PROFILES), st.booleans())
+def test_many_at_once_is_the_same_as_one_after_another(seed: int, profile: Profile, masked: bool) -> None:
+    draw = Random(seed)
+    cluster = a_random_cluster(draw, nodes=draw.randint(1, 12), rules=draw.choice((0, 0.2)))
+    pod = worlds.a_pod(draw, "new", rules=draw.choice((0, 0.5)))
+    shape = cluster.shape(pod, profile)
+    mask = np.array([draw.random() < 0.7 for _ in range(cluster.size)]) if masked else None
+    count = draw.randint(1, 60)
+    with cluster.trial() as trial:
+        one_by_one: list[int] = []
+        while len(one_by_one) < count and (slot := trial.best(shape, mask)) >= 0:
+            trial.place(shape, slot)
+            one_by_one.append(slot)
+        used = cluster.used.copy()
+    with cluster.trial() as trial:
+        assert trial.place_many(shape, count, mask) == one_by_one
+        assert np.array_equal(cluster.used, used)
+
+
+@often
+@given(st.integers(0, 2**32))
+def test_decisions_do_not_depend_on_the_order_in_which_nodes_came(seed: int) -> None:
+    draw = Random(seed)
+    nodes = [a_node(f"n{i}", zone=draw.choice("ab"), cpu=draw.choice((2, 4))) for i in range(8)]
+    first, second = a_cluster(*nodes), a_cluster(*draw.sample(nodes, 8))
+    answers = []
+    for cluster in (first, second):
+        shape = cluster.shape(a_pod(), PROFILES[0])
+        with cluster.trial() as trial:
+            answers.append([cluster.names[slot] for slot in trial.place_many(shape, 20)])
+    assert answers[0] == answers[1]
+
+
+@often
+@given(st.integers(0, 2**32))
+def test_seats_of_an_independent_shape_are_exactly_what_fits(seed: int) -> None:
+    draw = Random(seed)
+    cluster = a_random_cluster(draw, rules=0)
+    shape = cluster.shape(worlds.a_pod(draw, "new", rules=0.3), PROFILES[0])
+    if not shape.independent:
+        return
+    with cluster.trial() as trial:
+        for slot, seats in enumerate(trial.seats(shape)[:3].tolist()):
+            mark = trial.mark()
+            placed = 0
+            while placed < 200 and trial.allows(shape)[slot]:
+                trial.place(shape, slot)
+                placed += 1
+            assert placed == min(seats, 200)
+            trial.undo(mark)
+
+
+def test_only_one_trial_is_open_at_a_time():
+    cluster = a_cluster(a_node())
+    with cluster.trial(), pytest.raises(RuntimeError, match="open already"), cluster.trial():
+        pass
+
+
+def test_the_cluster_does_not_change_under_a_trial():
+    cluster = a_cluster(a_node(), a_pod("running", on="n0"))
+    with cluster.trial():
+        for attempt in (
+            lambda: cluster.change("Pod", a_pod("other", on="n0")),
+            lambda: cluster.remove("Pod", "ns", "running"),
+            lambda: cluster.assume(a_pod("other"), "n0"),
+            lambda: cluster.forget("ns-running"),
+        ):
+            with pytest.raises(RuntimeError, match="while a trial is open"):
+                attempt()
+
+
+def test_a_trial_that_ends_in_an_error_is_undone_too():
+    cluster = a_cluster(a_node())
+    question = asked(cluster, a_pod())
+    with pytest.raises(KeyError), cluster.trial() as trial:
+        trial.place(question.shape, 0, 3)
+        trial.evict("nobody")
+    assert not cluster.used.any()
+    with cluster.trial() as trial:
+        assert trial.best(question.shape) == 0
+
+
+def test_evicting_makes_room_and_restoring_takes_it_back():
+    cluster = a_cluster(a_node(cpu=4), a_pod("running", cpu=3, on="n0"))
+    question = asked(cluster, a_pod(cpu=2))
+    with cluster.trial() as trial:
+        assert trial.best(question.shape) == -1
+        trial.evict("ns-running")
+        with pytest.raises(ValueError, match="evicted already"):
+            trial.evict("ns-running")
+        assert trial.best(question.shape) == 0
+        trial.restore("ns-running")
+        assert trial.best(question.shape) == -1
+
+
+def test_a_pod_whose_node_is_unknown_can_be_evicted_without_effect():
+    cluster = a_cluster(a_node(), a_pod("lost", on="gone"))
+    with cluster.trial() as trial:
+        trial.evict("ns-lost")
+        trial.restore("ns-lost")
+        assert not cluster.used.any()
+
+
+def test_an_empty_cluster_has_no_best_node_and_says_so():
+    question = asked(a_cluster(), a_pod())
+    assert question.best == ""
+    assert question.text == "no nodes available to schedule pods"
+
+
+def test_the_diagnosis_can_be_limited_to_some_nodes():
+    cluster = a_cluster(a_node("n0", cpu=1), a_node("n1", cpu=1), a_node("n2", cpu=8))
+    question = asked(cluster, a_pod(cpu=2))
+    mask = np.array([name != "n2" for name in cluster.names])
+    refusals = question.trial.why_not(question.shape, mask)
+    assert refusals.text() == "0/2 nodes are available: 2 Insufficient cpu."
+    after = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    assert refusals.text(after) == f"0/2 nodes are available: 2 Insufficient cpu. {after}"
+
+
+def test_a_mask_limits_the_choice_and_the_comparison():
+    cluster = a_cluster(
+        a_node("clean"),
+        a_node("soft", taints=["a=:PreferNoSchedule"]),
+        a_node("softer", taints=["a=:PreferNoSchedule"]),
+    )
+    question = asked(cluster, a_pod())
+    with cluster.trial() as trial:
+        assert cluster.names[trial.best(question.shape)] == "clean"
+        mask = np.array([name != "clean" for name in cluster.names])
+        assert cluster.names[trial.best(question.shape, mask)] in ("soft", "softer")
+        assert trial.best(question.shape, np.zeros(3, dtype=np.bool_)) == -1
+
+
+def test_a_rule_that_cannot_look_ahead_makes_many_go_one_by_one():
+    class Halves(NodeResourcesFit):
+        name = "Halves"
+
+        @property
+        def foresees(self) -> bool:
+            return False
+
+    cluster = a_cluster(*(a_node(f"n{i}") for i in range(3)))
+    plain = cluster.shape(a_pod(), Profile("a", [NodeResourcesFit()]))
+    halves = cluster.shape(a_pod(), Profile("b", [Halves()]))
+    with cluster.trial() as trial:
+        expected = trial.place_many(plain, 12)
+    with cluster.trial() as trial:
+        assert trial.place_many(halves, 12) == expected
+    assert len(expected) == 12
+
+
+def test_the_seed_decides_between_equal_nodes():
+    nodes = [a_node(f"n{i}") for i in range(20)]
+    winners = {asked(a_cluster(*nodes, seed=seed), a_pod(), *default_profile().constraints).best for seed in range(8)}
+    assert len(winners) > 1
