@@ -64,6 +64,12 @@ async def test_an_error_frame_is_raised_as_what_it_says() -> None:
     assert (caught.value.code, caught.value.reason) == (410, "Expired")
 
 
+async def test_the_order_of_a_frames_fields_does_not_matter() -> None:
+    obj = {"metadata": {"name": "x", "resourceVersion": "5"}}
+    line = msgspec.json.encode({"object": obj, "type": "ADDED"}) + b"\n"
+    assert (await read(Pieces(line), Thing))[0].resource_version == "5"
+
+
 async def test_a_half_written_last_frame_is_dropped() -> None:
     assert len(await read(Pieces(a_frame("ADDED", "1"), a_frame("ADDED", "2")[:-10]))) == 1
 

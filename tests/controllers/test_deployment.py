@@ -231,3 +231,33 @@ async def test_a_pod_counts_as_available_after_it_was_ready_long_enough(world: W
     await world.advance(21)
 
     assert (await world.get(DEPLOYMENTS, "web"))["status"]["availableReplicas"] == 1
+
+
+async def test_what_an_orphaning_deletion_left_is_taken_in_again(world: World):
+    await world.start(*NAMES)
+    await a_deployment(world, 2)
+    await world.settle()
+    before = {pod["metadata"]["uid"] for pod in await world.pods()}
+    await world.client.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
+    await world.settle()
+    assert {pod["metadata"]["uid"] for pod in await world.pods()} == before
+
+    await a_deployment(world, 2)
+    await world.advance(5)
+
+    assert {pod["metadata"]["uid"] for pod in await world.pods()} == before
+    assert len((await world.client.list(REPLICA_SETS, "default")).items) == 1
+
+
+async def test_a_stray_pod_that_fits_counts_as_a_replica(world: World):
+    await world.start(*NAMES)
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template()}
+    await world.create(REPLICA_SETS, "rs", spec=spec)
+    await world.settle()
+
+    await world.pod("stray", metadata={"labels": {"app": "web"}})
+    await world.settle()
+
+    assert len(await world.pods()) == 2
+    kept = await world.get(PODS, "stray")
+    assert kept is None or kept["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"

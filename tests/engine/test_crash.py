@@ -20,6 +20,7 @@ from tests.engine.faulty import FaultyClient
 
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
 NODES, SEATS, VICTIMS, MEMBERS = 2, 8, 12, 12
+UNIT = 4  # victims live in gangs of four that leave together
 NEEDED = MEMBERS + VICTIMS - NODES * SEATS  # victims that must go
 
 
@@ -47,14 +48,21 @@ class Crashing(FaultyClient):
 
 
 async def a_full_cluster(world: World) -> None:
-    """Two nodes with twelve pods of no importance, and a composite of two gangs that is more important."""
+    """Two nodes with three gangs of no importance, and a composite of two gangs that is more important."""
     for number in range(NODES):
         await world.node(f"n{number}", cpu=str(SEATS))
     high = {"metadata": {"name": "high"}, "value": 1000}
     await world.direct.create(PRIORITY_CLASSES, high)
     for number in range(VICTIMS):
-        pod = await world.pod(f"victim{number:02}")
-        await world.direct.bind("default", f"victim{number:02}", pod["metadata"]["uid"], f"n{number % NODES}")
+        name, group = f"victim{number:02}", f"old{number // UNIT}"
+        if number % UNIT == 0:
+            old = a_pod_group(group, UNIT)
+            old["spec"]["disruptionMode"] = {"all": {}}
+            await world.direct.create(POD_GROUPS, old)
+        pod = a_pod(name)
+        pod["spec"]["schedulingGroup"] = {"podGroupName": group}
+        made = await world.direct.create(PODS, pod)
+        await world.direct.bind("default", name, made["metadata"]["uid"], f"n{number % NODES}")
     composite: dict[str, Any] = {
         "metadata": {"name": "tree", "namespace": "default"},
         "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}, "priorityClassName": "high"},
@@ -94,7 +102,7 @@ async def pods(world: World) -> list[dict[str, Any]]:
 async def check(world: World) -> None:
     """What must be true when everything has settled."""
     found = await pods(world)
-    members = [pod for pod in found if "schedulingGroup" in pod["spec"]]
+    members = [pod for pod in found if not pod["metadata"]["name"].startswith("victim")]
     victims = [pod for pod in found if pod["metadata"]["name"].startswith("victim")]
     seats = Counter(pod["spec"].get("nodeName") for pod in found)
     assert len(members) == MEMBERS

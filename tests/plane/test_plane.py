@@ -10,6 +10,7 @@ from muster.api.resources import JOBS, NODES, POD_GROUPS, PODS
 from muster.client.http import HTTPClient
 from muster.plane.options import NodeOptions, Options
 from muster.plane.plane import Plane
+from muster.server.auth.bootstrap import CLUSTER_ROLES
 from muster.testing import a_gang, a_node, a_pod, api_server
 
 
@@ -112,3 +113,24 @@ async def test_a_scheduler_configuration_is_used(tmp_path: Path) -> None:
 
         await until(bound)
         assert "nodeName" not in (await plane.client.get(PODS, "other", "default"))["spec"]
+
+
+async def test_an_aggregated_role_shows_what_it_gathers() -> None:
+    async with api_server(controllers=True) as plane:
+        role = {
+            "metadata": {"name": "read-widgets", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+            "rules": [{"verbs": ["get"], "apiGroups": ["x"], "resources": ["widgets"]}],
+        }
+        await plane.client.create(CLUSTER_ROLES, role)
+
+        async def gathered() -> bool:
+            admin = await plane.client.get(CLUSTER_ROLES, "admin")
+            return any("widgets" in rule.get("resources", ()) for rule in admin["rules"])
+
+        await until(gathered)
+        await plane.client.delete(CLUSTER_ROLES, "read-widgets")
+
+        async def gone() -> bool:
+            return not await gathered()
+
+        await until(gone)

@@ -105,6 +105,22 @@ def refusal(pod: Pod, node: Node, world: World) -> list[str]:
     return []
 
 
+FINAL = (
+    "node(s) were unschedulable",
+    "node(s) had untolerated taint(s)",
+    "node(s) didn't match Pod's node affinity/selector",
+    "node(s) didn't match pod topology spread constraints (missing required label)",
+    "node(s) didn't match pod affinity rules",
+)
+
+
+def final(pod: Pod, node: Node, reasons: list[str]) -> bool:
+    """Whether no eviction from the node could help against these reasons."""
+    lacking = [r.removeprefix("Insufficient ") for r in reasons if r.startswith("Insufficient ")]
+    beyond = any(pod_amount(pod, resource) > allocatable(node, resource) for resource in lacking)
+    return beyond or any(reason in FINAL for reason in reasons)
+
+
 def _unschedulable(pod: Pod, node: Node, world: World) -> list[str]:
     for t in pod.spec.tolerations or ():
         meant = t.key in ("", "node.kubernetes.io/unschedulable") and t.effect in ("", "NoSchedule")

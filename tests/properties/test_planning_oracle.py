@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from muster.scheduler.planning.verdict import Infeasible, Placed, Undecided
 from tests.properties.planning_oracle import Small, a_small_world, placeable
+from tests.scheduler.planning.scene import Scene
 
 SAMPLE = 1500
 
@@ -37,6 +38,20 @@ def test_the_verdict_equals_the_oracles(seed: int) -> None:
         check_seats(small, verdict)
     elif isinstance(verdict, Infeasible):
         assert not placeable(small)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_the_order_in_which_nodes_arrive_changes_nothing(seed: int) -> None:
+    small = a_small_world(random.Random(seed))
+    nodes = list(small.scene.cluster.node_objects.values())
+    mirror = Scene(seed=small.scene.seed, pods=small.scene.pods).nodes(*nodes[::-1])
+
+    here, there = small.scene.plan(small.demand).verdict, mirror.plan(small.demand).verdict
+
+    assert type(here) is type(there)
+    if isinstance(here, Placed) and isinstance(there, Placed):
+        assert [(s.uid, s.node) for s in here.seats] == [(s.uid, s.node) for s in there.seats]
 
 
 def test_hardly_any_small_world_stays_undecided() -> None:

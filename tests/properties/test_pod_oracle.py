@@ -45,7 +45,10 @@ def check(world: oracle.World, cluster: Cluster, pod: Pod) -> None:
     for reasons in refusals.values():
         for reason in reasons:
             counts[reason] = counts.get(reason, 0) + 1
-    assert trial.why_not(shape).counts == counts
+    diagnosis = trial.why_not(shape)
+    assert diagnosis.counts == counts
+    final = {n.metadata.name for n in world.nodes if oracle.final(pod, n, refusals[n.metadata.name])}
+    assert {cluster.names[slot] for slot in np.flatnonzero(diagnosis.unresolvable)} == final
     assert {cluster.names[slot] for slot in np.flatnonzero(trial.seats(shape))} == allowed
     feasible = [node for node in world.nodes if node.metadata.name in allowed]
     expected = oracle.totals(pod, feasible, world)

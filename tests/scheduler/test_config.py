@@ -219,6 +219,10 @@ def test_what_cannot_be_right_is_refused(body, fault):
         load(HEAD | body)
 
 
+def test_sections_for_the_shell_are_handed_on():
+    assert load(HEAD | {"leaderElection": {"leaderElect": False}}).shell == {"leaderElection": {"leaderElect": False}}
+
+
 def test_backoffs_and_several_profiles_are_read():
     body = {"podInitialBackoffSeconds": 2, "podMaxBackoffSeconds": 30, "profiles": [{"schedulerName": n} for n in "ab"]}
     config = load(HEAD | body)

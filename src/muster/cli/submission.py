@@ -73,7 +73,7 @@ async def _quietly(client: Client, resource: Resource, obj: dict[str, Any]) -> N
 async def _create(client: Client, obj: dict[str, Any], namespace: str) -> None:
     kind, version = str(obj.get("kind")), str(obj.get("apiVersion"))
     name = (obj.get("metadata") or {}).get("name") or (obj.get("metadata") or {}).get("generateName") or "?"
-    resource = await _resource(client, version, kind)
+    resource = await resource_of(client, version, kind)
     if resource is None:
         raise exits.Failure(f"{kind}/{name}: {version} has no kind {kind} that can be simulated", exits.BAD_INPUT)
     where = (obj.get("metadata") or {}).get("namespace") or namespace
@@ -83,7 +83,8 @@ async def _create(client: Client, obj: dict[str, Any], namespace: str) -> None:
         raise exits.Failure(f"{kind}/{name}: {error.message}", exits.BAD_INPUT) from error
 
 
-async def _resource(client: Client, api_version: str, kind: str) -> Resource | None:
+async def resource_of(client: Client, api_version: str, kind: str) -> Resource | None:
+    """The resource that serves a kind, as discovery names it."""
     group, _, version = api_version.rpartition("/")
     path = f"/apis/{api_version}" if group else f"/api/{api_version}"
     try:

@@ -39,6 +39,7 @@ async def follow(
     *,
     pause: Callable[[float], Awaitable[None]],
     into: type[Any] | None = None,
+    label_selector: str = "",
 ) -> AsyncGenerator[Snapshot | WatchEvent, None]:
     """Snapshots and changes of one collection in all namespaces."""
     wait = _FIRST_PAUSE
@@ -46,9 +47,15 @@ async def follow(
     while True:
         try:
             if not version:
-                items, version = await _everything(client, resource, into)
+                items, version = await _everything(client, resource, into, label_selector)
                 yield Snapshot(items)
-            watch = client.watch(resource, resource_version=version, timeout_seconds=_WATCH_SECONDS, into=into)
+            watch = client.watch(
+                resource,
+                resource_version=version,
+                label_selector=label_selector,
+                timeout_seconds=_WATCH_SECONDS,
+                into=into,
+            )
             async with aclosing(cast("AsyncGenerator[WatchEvent, None]", watch)) as events:
                 async for event in events:
                     wait = _FIRST_PAUSE
@@ -69,11 +76,15 @@ async def follow(
         wait = min(wait * 2, _LONGEST_PAUSE)
 
 
-async def _everything(client: Client, resource: Resource, into: type[Any] | None) -> tuple[list[Any], str]:
+async def _everything(
+    client: Client, resource: Resource, into: type[Any] | None, label_selector: str
+) -> tuple[list[Any], str]:
     items: list[Any] = []
     token = ""
     while True:
-        page = await client.list(resource, limit=_PAGE, continue_token=token, into=into)
+        page = await client.list(
+            resource, label_selector=label_selector, limit=_PAGE, continue_token=token, into=into
+        )
         items += page.items
         token = page.continue_token
         if not token:

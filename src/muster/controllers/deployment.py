@@ -12,6 +12,7 @@ from typing import Any
 from muster.api.errors import ApiError
 from muster.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from muster.client.clock import seconds_of, timestamp
+from muster.controllers.adoption import adopt, orphans_of, selects
 from muster.controllers.controller import Controller
 from muster.controllers.job_group import safe_hash
 from muster.controllers.objects import Whole, controller_of
@@ -30,6 +31,7 @@ class DeploymentController(Controller):
         self._deployments = self.watch_keys(DEPLOYMENTS)
         self._sets = self.watch(REPLICA_SETS)
         self._owned = self._sets.index("by-controller", _controller_uid)
+        self._orphans = orphans_of(self._sets)
         self._sets.on_change(self._set_changed)
         self._pods = self.watch(PODS)
         self._pods_of_set = self._pods.index("by-controller", _controller_uid)
@@ -44,6 +46,8 @@ class DeploymentController(Controller):
         deployment: Whole | None = self._deployments.get(*key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
             return None
+        if await self._adopt(deployment):
+            return None  # what was taken in wakes us
         sets: list[Whole] = sorted(self._owned.get(deployment.metadata.uid), key=_revision)
         current = next((each for each in reversed(sets) if _same_template(each, deployment)), None)
         old = [each for each in sets if each is not current]
@@ -61,6 +65,17 @@ class DeploymentController(Controller):
         return again
 
     # The sets
+
+    async def _adopt(self, deployment: Whole) -> bool:
+        """Take in sets that fit and belong to nobody; whether there were any."""
+        strays: list[Whole] = [
+            each
+            for each in self._orphans.get(deployment.metadata.namespace)
+            if each.metadata.deletion_timestamp is None and selects(deployment, each.metadata)
+        ]
+        for each in strays:
+            await adopt(self.client, REPLICA_SETS, each.metadata, DEPLOYMENTS, deployment.metadata)
+        return bool(strays)
 
     async def _create(self, deployment: Whole, sets: list[Whole]) -> None:
         template: JSON = deployment.spec.get("template") or {}

@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from muster.api.resources import PODS, Resource
+from muster.api.resources import PODS, PRIORITY_CLASSES, Resource
+from muster.api.types import PriorityClass
 from muster.client.clock import Clock
 from muster.client.following import Snapshot, follow
 from muster.client.protocol import Client
@@ -51,9 +52,10 @@ class Index:
 class Informer:
     """The cache of one resource."""
 
-    def __init__(self, resource: Resource, into: type[Any]) -> None:
+    def __init__(self, resource: Resource, into: type[Any], label_selector: str = "") -> None:
         self.resource = resource
         self.into = into
+        self.label_selector = label_selector
         self.objects: dict[Key, Any] = {}
         self.synced = asyncio.Event()
         self._handlers: list[Handler] = []
@@ -77,7 +79,9 @@ class Informer:
         return (obj for (where, _), obj in self.objects.items() if where == namespace)
 
     async def run(self, client: Client, clock: Clock) -> None:
-        changes = follow(client, self.resource, pause=clock.sleep, into=self.into)
+        changes = follow(
+            client, self.resource, pause=clock.sleep, into=self.into, label_selector=self.label_selector
+        )
         async with aclosing(changes):
             async for change in changes:
                 if isinstance(change, Snapshot):
@@ -121,16 +125,18 @@ class Informers:
         self._whole = whole
         self._informers: dict[tuple[str, str], Informer] = {}
 
-    def of(self, resource: Resource) -> Informer:
-        """The informer of a resource; one for all its versions."""
+    def of(self, resource: Resource, label_selector: str = "") -> Informer:
+        """The informer of a resource; one for all its versions. The first who asks may narrow it by labels."""
         key = (resource.group, resource.plural)
         if key not in self._informers:
-            self._informers[key] = Informer(resource, self._projection(key))
+            self._informers[key] = Informer(resource, self._projection(key), label_selector)
         return self._informers[key]
 
     def _projection(self, key: tuple[str, str]) -> type[Any]:
         if key == (PODS.group, PODS.plural):
             return UpkeepPod
+        if key == (PRIORITY_CLASSES.group, PRIORITY_CLASSES.plural):
+            return PriorityClass
         return Whole if key in self._whole else Bare
 
     @property

@@ -1,15 +1,16 @@
 """Groups go bottom-up: a PodGroup stays while pods that run or wait name it, a CompositePodGroup while it has children.
 
-Owns both protection finalizers everywhere: adds them where they are missing (objects older than the
-admission step, or whose finalizers were edited away) and removes them when nothing holds the group.
+Owns both protection finalizers: adds them where they are missing (objects older than the admission step, or
+whose finalizers were edited away) and removes them when nothing holds the group. `muster.controllers.on_clusters`
+has the forms of it for clusters where others do a part of this, or where groups are custom resources.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from muster.api.groups import COMPOSITE_PROTECTION, POD_GROUP_PROTECTION
-from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
+from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, Resource
 from muster.controllers.controller import Controller
 from muster.controllers.finalizers import add_finalizer, remove_finalizer
 from muster.controllers.objects import UpkeepPod, Whole
@@ -20,21 +21,42 @@ GroupKey = tuple[str, str, str]  # plural, namespace, name
 class PodGroupProtection(Controller):
     name = "podgroup-protection-controller"
     workers = 4
+    groups: ClassVar[Resource] = POD_GROUPS
+    composites: ClassVar[Resource] = COMPOSITE_POD_GROUPS
 
     def setup(self) -> None:
-        self._groups = self.watch(POD_GROUPS)
-        self._composites = self.watch(COMPOSITE_POD_GROUPS)
-        pods = self.watch(PODS)
-        self._members = pods.index("active-by-group", _active_member_of)
+        self._groups = self.watch(self.groups)
+        self._composites = self.watch(self.composites)
         self._child_groups = self._groups.index("by-parent", _parent_of)
         self._child_composites = self._composites.index("by-parent", _parent_of)
-        pods.on_change(self._pod_changed)
         self._groups.on_change(lambda old, new: self._group_changed(POD_GROUPS.plural, old, new))
         self._composites.on_change(lambda old, new: self._group_changed(COMPOSITE_POD_GROUPS.plural, old, new))
+        self.watch_members()
+
+    def watch_members(self) -> None:
+        """Learn which pods hold which groups."""
+        pods = self.watch(PODS)
+        self._members = pods.index("active-by-group", self.held_by)
+        pods.on_change(self._pod_changed)
+
+    def held_by(self, pod: UpkeepPod) -> tuple[str, str] | None:
+        """The group that a pod holds. A pod on its way out still holds it until it has ended or is gone."""
+        name = self.named_by(pod)
+        return (pod.metadata.namespace, name) if name and not pod.finished else None
+
+    def named_by(self, pod: UpkeepPod) -> str:
+        group = pod.spec.scheduling_group
+        return group.pod_group_name if group is not None else ""
+
+    async def named_live(self, group: Whole) -> list[UpkeepPod]:
+        """The pods that name a group, as the server itself knows them."""
+        selector = f"spec.schedulingGroup.podGroupName={group.metadata.name}"
+        page = await self.client.list(PODS, group.metadata.namespace, field_selector=selector, into=UpkeepPod)
+        return page.items
 
     def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
-        left = _active_member_of(old) if old is not None else None
-        if left is not None and (new is None or _active_member_of(new) != left):
+        left = self.held_by(old) if old is not None else None
+        if left is not None and (new is None or self.held_by(new) != left):
             self.queue.add((POD_GROUPS.plural, *left))
 
     def _group_changed(self, plural: str, old: Whole | None, new: Whole | None) -> None:
@@ -47,7 +69,7 @@ class PodGroupProtection(Controller):
     async def reconcile(self, key: GroupKey) -> float | None:
         plural, namespace, name = key
         composite = plural == COMPOSITE_POD_GROUPS.plural
-        resource = COMPOSITE_POD_GROUPS if composite else POD_GROUPS
+        resource = self.composites if composite else self.groups
         finalizer = COMPOSITE_PROTECTION if composite else POD_GROUP_PROTECTION
         group: Whole | None = (self._composites if composite else self._groups).get(namespace, name)
         if group is None:
@@ -67,19 +89,7 @@ class PodGroupProtection(Controller):
 
     async def _used_live(self, composite: bool, group: Whole) -> bool:
         """Ask the server itself before a group goes: a member may be newer than what the watch has shown."""
-        if composite:
-            return False
-        selector = f"spec.schedulingGroup.podGroupName={group.metadata.name}"
-        page = await self.client.list(PODS, group.metadata.namespace, field_selector=selector, into=UpkeepPod)
-        return any(not pod.finished for pod in page.items)
-
-
-def _active_member_of(pod: UpkeepPod) -> tuple[str, str] | None:
-    """The group that a pod holds. A pod on its way out still holds it until it has ended or is gone."""
-    group = pod.spec.scheduling_group
-    if group is None or not group.pod_group_name or pod.finished:
-        return None
-    return (pod.metadata.namespace, group.pod_group_name)
+        return not composite and any(not pod.finished for pod in await self.named_live(group))
 
 
 def _parent_of(group: Whole) -> tuple[str, str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muster.api.resources import PODS, REPLICA_SETS
 from muster.client.clock import seconds_of
+from muster.controllers.adoption import adopt, orphans_of, selects
 from muster.controllers.controller import Controller
 from muster.controllers.objects import UpkeepPod, Whole, controller_of
 from muster.controllers.pod_control import PodControl, pod_from
@@ -16,20 +17,30 @@ class ReplicaSetController(Controller):
 
     def setup(self) -> None:
         self._sets = self.watch_keys(REPLICA_SETS)
+        self._by_namespace = self._sets.index("by-namespace", lambda each: each.metadata.namespace)
         pods = self.watch(PODS)
+        self._orphans = orphans_of(pods)
         self._control = PodControl(self.client, self.clock, pods, REPLICA_SETS, self.events)
         pods.on_change(self._pod_changed)
 
     def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
         pod = new if new is not None else old
-        owner = controller_of(pod.metadata) if pod is not None else None
-        if pod is not None and owner is not None and owner.kind == REPLICA_SETS.kind:
+        if pod is None:
+            return
+        owner = controller_of(pod.metadata)
+        if owner is not None and owner.kind == REPLICA_SETS.kind:
             self.queue.add((pod.metadata.namespace, owner.name))
+        elif owner is None and new is not None:
+            for each in self._by_namespace.get(pod.metadata.namespace):
+                if selects(each, pod.metadata):
+                    self.queue.add((pod.metadata.namespace, each.metadata.name))
 
     async def reconcile(self, key: tuple[str, str]) -> float | None:
         found: Whole | None = self._sets.get(*key)
         if found is None or found.metadata.deletion_timestamp is not None:
             return None
+        if await self._adopt(found):
+            return None  # what was taken in wakes us
         wanted = int(found.spec.get("replicas", 1))
         active = self._active(found)
         if len(active) < wanted:
@@ -44,6 +55,17 @@ class ReplicaSetController(Controller):
         status, again = self._status(found, self._active(found))
         await write_status(self.client, REPLICA_SETS, found, status)
         return again
+
+    async def _adopt(self, found: Whole) -> bool:
+        """Take in pods that fit and belong to nobody; whether there were any."""
+        strays: list[UpkeepPod] = [
+            pod
+            for pod in self._orphans.get(found.metadata.namespace)
+            if not pod.finished and not pod.going and selects(found, pod.metadata)
+        ]
+        for pod in strays:
+            await adopt(self.client, PODS, pod.metadata, REPLICA_SETS, found.metadata)
+        return bool(strays)
 
     def _active(self, found: Whole) -> list[UpkeepPod]:
         pods = self._control.pods_of(found.metadata.uid)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from muster.api.groups import GROUP
+from muster.api.manifests import CRD_GROUP
 from muster.api.resources import (
     COMPOSITE_POD_GROUPS,
     DEPLOYMENTS,
@@ -50,7 +52,7 @@ CONTROLLERS: tuple[type[Controller], ...] = (
 
 # Kinds of which controllers read more than metadata.
 _WHOLE = frozenset(
-    (resource.group, resource.plural)
+    (group, resource.plural)
     for resource in (
         COMPOSITE_POD_GROUPS,
         DEPLOYMENTS,
@@ -64,6 +66,7 @@ _WHOLE = frozenset(
         REPLICATION_CONTROLLERS,
         STATEFUL_SETS,
     )
+    for group in ((GROUP, CRD_GROUP) if resource.group == GROUP else (resource.group,))
 )
 
 
@@ -77,7 +80,9 @@ class ControllerManager:
         clock: Clock | None = None,
         which: Iterable[str] | None = None,
         collections: Sequence[Resource] | None = None,
+        controllers: Sequence[type[Controller]] = CONTROLLERS,
     ) -> None:
+        self._kinds = controllers
         self._client = client
         self._clock = clock or SystemClock()
         self._which = None if which is None else frozenset(which)
@@ -91,7 +96,7 @@ class ControllerManager:
             collections = await discover(self._client)
         informers = Informers(_WHOLE)
         context = Context(self._client, informers, self._clock, tuple(collections))
-        self.controllers = [make(context) for make in CONTROLLERS if self._which is None or make.name in self._which]
+        self.controllers = [make(context) for make in self._kinds if self._which is None or make.name in self._which]
         for controller in self.controllers:
             controller.setup()
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,8 @@
 """Which nodes there are: names, labels and capacity of a simulated data centre of racks, blocks and zones.
 
 Node i stands in rack i // nodes_per_rack, that rack in block rack // racks_per_block, and blocks are spread over up to
-three zones in order, so that neighbours in number are neighbours in the room.
+three zones in order, so that neighbours in number are neighbours in the room. A node says where it stands with the
+labels `topology.muster.dev/rack`, `topology.muster.dev/block` and `topology.kubernetes.io/zone`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
+from muster.server.auth.aggregation import RoleAggregation
+from muster.server.auth.rbac import Authorizer
 from muster.server.request import Request, Response
 
 
@@ -62,6 +64,23 @@ class Controllers(Part):
 
     async def run(self) -> None:
         await self._manager.run()
+
+
+class Roles(Part):
+    """Keeps the rules of aggregated cluster roles readable."""
+
+    name = "role aggregation"
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        super().__init__()
+        self._authorizer = authorizer
+
+    def prepare(self, client: Client, options: Options) -> asyncio.Event:
+        self._aggregation = RoleAggregation(client, self._authorizer)
+        return self._aggregation.ready
+
+    async def run(self) -> None:
+        await self._aggregation.run()
 
 
 class Nodes(Part):

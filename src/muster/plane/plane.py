@@ -13,7 +13,7 @@ import logging
 from muster.client.protocol import Client
 from muster.plane.api import Api
 from muster.plane.options import Options
-from muster.plane.parts import Controllers, Nodes, Part, Scheduler
+from muster.plane.parts import Controllers, Nodes, Part, Roles, Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Plane:
     def _chosen(self) -> list[Part]:
         parts: list[Part] = []
         if self.options.controllers:
-            parts.append(Controllers())
+            parts += [Controllers(), Roles(self.api.security.authorizer)]
         if self.options.nodes.count:
             nodes = Nodes()
             self.api.seams.pod_log = nodes.pod_log

@@ -22,7 +22,7 @@ __all__ = ["Config", "Profile", "default_config", "default_profile", "load"]
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
 _EFFECTIVE = ("apiVersion", "kind", "profiles", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "extenders")
-_ENGINE = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
+_SHELL = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
 _NO_EFFECT = ("parallelism", "percentageOfNodesToScore", "enableContentionProfiling", "delayCacheUntilActive")
 _POINTS_ELSEWHERE = (
     "queueSort",
@@ -53,7 +53,11 @@ def _profiles() -> dict[str, Profile]:
 
 @dataclass(frozen=True)
 class Config:
-    """What the brain is run with. `notes` are sentences about settings that have no effect."""
+    """What the brain is run with.
+
+    `notes` are sentences about settings that have no effect. `shell` holds the sections of the file that
+    are not about scheduling (leader election, client connection), as they are.
+    """
 
     profiles: dict[str, Profile] = field(default_factory=_profiles)
     pod_initial_backoff: float = 1.0
@@ -62,6 +66,7 @@ class Config:
     budget_steps: int = 50_000
     seed: int = 0
     notes: tuple[str, ...] = ()
+    shell: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def default_config(*names: str) -> Config:
@@ -83,14 +88,15 @@ def load(obj: Tree, *, extra: Iterable[type[Constraint]] = (), default_name: str
         if name in profiles:
             raise ValueError(f"profiles[{i}].schedulerName: {name} has a profile already")
         profiles[name] = _Reader(f"profiles[{i}]", kinds, notes).profile(name, entry)
-    return Config(profiles, initial, longest, notes=tuple(dict.fromkeys(notes)))
+    shell = {name: obj[name] for name in _SHELL if name in obj}
+    return Config(profiles, initial, longest, notes=tuple(dict.fromkeys(notes)), shell=shell)
 
 
 def _check_head(obj: Tree) -> None:
     if obj.get("apiVersion") != API_VERSION or obj.get("kind") != KIND:
         found = f"{obj.get('apiVersion')}, {obj.get('kind')}"
         raise ValueError(f"expected apiVersion {API_VERSION} and kind {KIND}, found {found}")
-    known = (*_EFFECTIVE, *_ENGINE, *_NO_EFFECT)
+    known = (*_EFFECTIVE, *_SHELL, *_NO_EFFECT)
     _only("", obj, known)
     if obj.get("extenders"):
         raise ValueError("extenders are not supported: write the rule as a constraint and enable it in the profile")

@@ -16,14 +16,13 @@ import numpy as np
 
 from muster.scheduler.arrays import Bools, Ints, Slots, grown
 from muster.scheduler.columns import RANK_BITS
-from muster.scheduler.constraints.base import Constraint, Reach, scaled_scores
+from muster.scheduler.constraints.base import MAX_SCORE, UNLIMITED, Constraint, Reach, scaled_scores
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Cluster
     from muster.scheduler.shapes import Shape
 
 Weighted = tuple[Constraint, int]
-UNLIMITED = 2**40
 # Beyond this share of all slots it is quicker to work everything out than to gather the changed ones.
 _MANY = 2
 
@@ -46,6 +45,11 @@ class Scaled:
 
     def highest(self, ok: Bools) -> int:
         return 0 if self.flat else int(np.max(self.raw, where=ok, initial=0))
+
+    @property
+    def even(self) -> int:
+        """What every node gets while all are alike."""
+        return MAX_SCORE * self.weight if self.constraint.backwards else 0
 
     def scores(self, slots: Slots, top: int) -> Ints:
         return scaled_scores(self.raw[slots], top, backwards=self.constraint.backwards) * self.weight
@@ -85,12 +89,14 @@ class Standing:
             ok &= constraint.allows(self.shape, self.cluster, everywhere)
         return ok
 
-    def totals(self, slots: Ints) -> Ints:
+    def totals(self, slots: Slots) -> Ints:
         """The weighted score of feasible slots, scaled among these."""
         total = self.total[slots]
         for scaled in self.scaled:
-            raw = scaled.raw[slots]
-            total = total + scaled.scores(slots, int(raw.max(initial=0)))
+            if scaled.flat:
+                total = total + scaled.even
+            else:
+                total = total + scaled.scores(slots, int(scaled.raw[slots].max(initial=0)))
         for constraint, weight in self.pods_scores:
             total = total + constraint.score(self.shape, self.cluster, slots) * weight
         return total
@@ -106,7 +112,12 @@ class Standing:
         self._seats_seen = log.end
         if not self.pods_filters:
             return seats.copy()
-        return np.where(self.feasible(), seats, 0)
+        seats = np.where(self.feasible(), seats, 0)
+        for constraint in self.pods_filters:
+            room = constraint.seats(self.shape, self.cluster, slice(0, len(seats)))
+            if room is not None:
+                seats = np.minimum(seats, room)
+        return seats
 
     def _count(self, slots: Slots) -> Ints:
         seats = np.where(self.ok[slots], UNLIMITED, 0)

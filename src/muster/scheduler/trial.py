@@ -158,6 +158,10 @@ def _best(standing: Standing, mask: Bools | None) -> int:
     else:
         ok = standing.feasible(mask)
         if standing.pods_scores or standing.uneven:
+            if ok.all():
+                # All of them: views of the columns rather than copies.
+                everywhere = slice(0, len(ok))
+                return int(((standing.totals(everywhere) << RANK_BITS) | standing.cluster.rank).argmax())
             slots = np.flatnonzero(ok)
             if not len(slots):
                 return -1

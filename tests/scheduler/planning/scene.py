@@ -116,7 +116,7 @@ class Scene:
         return replace(demand, children=tuple(self.fresh(child) for child in demand.children))
 
     def plan(self, demand: Demand, steps: int = DEFAULT_STEPS, **more: Any) -> Result:
-        demand = self.fresh(demand)
+        demand = self.fresh(self.fresh(demand))  # the first pass makes all selectors known
         before = self.cluster.used.copy()
         with self.cluster.trial() as trial:
             verdict = plan(demand, trial, Budget(steps), **more)

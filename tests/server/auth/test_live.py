@@ -1,5 +1,6 @@
 """Identity and rights on a running server, through HTTPS."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,6 +21,7 @@ from muster.testing import a_pod, api_server
 RBAC = "rbac.authorization.k8s.io"
 ROLES = Resource(RBAC, "v1", "roles", "Role", True)
 ROLE_BINDINGS = Resource(RBAC, "v1", "rolebindings", "RoleBinding", True)
+SECRETS = Resource("", "v1", "secrets", "Secret", True)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True)
 AUTHZ = "/apis/authorization.k8s.io/v1"
 AUTHN = "/apis/authentication.k8s.io/v1"
@@ -356,3 +358,22 @@ async def test_keys_and_policy_survive_a_restart_and_lost_rights_come_back(tmp_p
         assert file.stat().st_mode & 0o777 == 0o600
     for directory in (tmp_path / "d", tmp_path / "d" / "pki"):
         assert directory.stat().st_mode & 0o777 == 0o700
+
+
+# Nothing leaks
+
+
+async def test_no_secret_reaches_a_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    canary = "canary-7f3a"
+    async with world.bearer(canary) as forger:
+        with pytest.raises(ApiError):
+            await forger.list(PODS, label_selector=f"a={canary}")
+    async with world.client("root", "system:masters") as root:
+        secret = {"metadata": {"name": "s"}, "stringData": {"password": canary}}
+        await root.create(SECRETS, secret, "default")
+        with pytest.raises(ApiError):
+            await root.create(SECRETS, {**secret, "type": 5}, "default")
+        await root.get(SECRETS, "s", "default")
+    assert any(record.name == "muster.server.http" for record in caplog.records)
+    assert canary not in caplog.text

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from muster.scheduler.shapes import Shape
 
 MAX_SCORE = 100
+UNLIMITED = 2**40
 
 
 class Reach(Enum):

@@ -10,7 +10,7 @@ import numpy as np
 from muster.api.types import Affinity
 from muster.scheduler.arrays import Bools, Ints, Slots
 from muster.scheduler.changes import NAMESPACE, NODE_ADDED, NODE_LABELS, POD_CHANGED, POD_GONE, POD_PLACED
-from muster.scheduler.constraints.base import MAX_SCORE, Constraint, Reach, Reason
+from muster.scheduler.constraints.base import MAX_SCORE, UNLIMITED, Constraint, Reach, Reason
 from muster.scheduler.shapes import Carried
 from muster.scheduler.tallies import Tally
 from muster.scheduler.terms import affinity_term
@@ -31,7 +31,7 @@ class _Near(NamedTuple):
     weight: int = 0
 
     def counts(self, cluster: Cluster, slots: Slots) -> Ints:
-        return self.tally.by(self.key)[cluster.labels(self.key)[slots]]
+        return self.tally.by(self.key).take(cluster.labels(self.key)[slots])
 
 
 class _Wishes(NamedTuple):
@@ -39,6 +39,7 @@ class _Wishes(NamedTuple):
     company: bool  # the pod itself would satisfy its required terms
     apart: tuple[_Near, ...]
     preferred: tuple[_Near, ...]
+    jealous: tuple[str, ...]  # topology keys of anti-affinity that selects the pod's own like
 
 
 class InterPodAffinity(Constraint):
@@ -70,6 +71,14 @@ class InterPodAffinity(Constraint):
             if near.tally.total:
                 ok &= near.counts(cluster, slots) == 0
         return ok
+
+    def seats(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints | None:
+        keys = _wishes(shape, cluster).jealous
+        if not keys:
+            return None
+        # Pods that keep apart from their like never share a domain, so even less a node.
+        alone = np.logical_or.reduce([cluster.labels(key)[slots] > 0 for key in keys])
+        return np.where(alone, 1, UNLIMITED)
 
     def _together(self, wishes: _Wishes, cluster: Cluster, slots: Slots) -> Bools:
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
@@ -154,6 +163,7 @@ def _compile(shape: Shape, cluster: Cluster) -> _Wishes:
             together = required
         else:
             apart = required
+    alike = [term for term in apart if tallies.selects(affinity_term(term, pod), shape.label_class)]
     all_terms = tuple(sorted({affinity_term(term, pod) for term in together}, key=repr))
     everyone = tallies.matching(all_terms) if together else None
     return _Wishes(
@@ -161,4 +171,5 @@ def _compile(shape: Shape, cluster: Cluster) -> _Wishes:
         tallies.selects_all(all_terms, shape.label_class),
         tuple(_Near(tallies.matching((affinity_term(term, pod),)), term.topology_key) for term in apart),
         tuple(preferred),
+        tuple(term.topology_key for term in alike),
     )

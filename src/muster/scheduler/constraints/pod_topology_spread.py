@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from muster.api.types import TopologySpreadConstraint
 from muster.scheduler.arrays import Bools, Ids, Ints, Slots
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from muster.scheduler.cluster import Cluster
     from muster.scheduler.shapes import Shape
 
+Floats = npt.NDArray[np.float64]
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
@@ -81,7 +83,7 @@ class PodTopologySpread(Constraint):
         spreads = self._spreads(shape, cluster, HARD)
         for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
             table = _within(spread, domains)
-            ok &= table[cluster.labels(spread.rule.topology_key)[slots]]
+            ok &= table.take(cluster.labels(spread.rule.topology_key)[slots])
         return ok
 
     def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[Reason]:
@@ -103,18 +105,19 @@ class PodTopologySpread(Constraint):
         spreads = self._spreads(shape, cluster, SOFT)
         domains = self._domains(shape, cluster, SOFT)
         columns = [cluster.labels(spread.rule.topology_key)[slots] for spread in spreads]
-        kept = np.ones(columns[0].shape, dtype=np.bool_)
-        if self._needs_all_keys(shape):
-            for ids in columns:
-                kept &= ids > 0
-        raw = np.zeros(kept.shape)
+        kept = _labelled(columns) if self._needs_all_keys(shape) else None
+        raw: Floats = np.zeros(columns[0].shape)
         for spread, where, ids in zip(spreads, domains, columns, strict=True):
-            if spread.rule.topology_key == HOSTNAME:
-                size, counts = int(kept.sum()), spread.tally.column[: cluster.size][slots]
+            key, allowed = spread.rule.topology_key, spread.rule.max_skew - 1
+            if key == HOSTNAME:
+                size = len(ids) if kept is None else int(kept.sum())
+                more = spread.tally.column[: cluster.size][slots] * log(size + 2) + allowed
+                raw += more if ids.all() else np.where(ids > 0, more, 0.0)
             else:
-                size = int(np.count_nonzero(np.bincount(ids[kept])))
-                counts = spread.tally.by(spread.rule.topology_key, where.where)[ids]
-            raw += np.where(ids > 0, counts * log(size + 2) + (spread.rule.max_skew - 1), 0.0)
+                size = int(np.count_nonzero(np.bincount(ids if kept is None else ids[kept])))
+                table = spread.tally.by(key, where.where) * log(size + 2) + allowed
+                table[0] = 0.0
+                raw += table.take(ids)
         return _spread_scores(np.floor(raw + 0.5).astype(np.int64), kept)
 
     # --- what is spread among what -----------------------------------------------------------------
@@ -168,11 +171,15 @@ def _within(spread: _Spread, domains: _Domains) -> Bools:
     return table
 
 
-def _spread_scores(raw: Ints, kept: Bools) -> Ints:
-    """The fewer companions, the better; nodes outside get nothing."""
-    if not kept.any():
-        return np.zeros_like(raw)
-    highest, lowest = int(raw[kept].max()), int(raw[kept].min())
-    if highest == 0:
-        return np.where(kept, MAX_SCORE, 0)
-    return np.where(kept, MAX_SCORE * (highest + lowest - raw) // highest, 0)
+def _labelled(columns: list[Ids]) -> Bools | None:
+    """The nodes that have every label; None if all do."""
+    kept = np.logical_and.reduce([ids > 0 for ids in columns])
+    return None if kept.all() else kept
+
+
+def _spread_scores(raw: Ints, kept: Bools | None) -> Ints:
+    """The fewer companions, the better; nodes that are not kept get nothing."""
+    among = raw if kept is None else raw[kept]
+    highest, lowest = int(among.max(initial=0)), int(among.min(initial=2**62))
+    scores = np.full(raw.shape, MAX_SCORE) if highest == 0 else MAX_SCORE * (highest + lowest - raw) // highest
+    return scores if kept is None else np.where(kept, scores, 0)

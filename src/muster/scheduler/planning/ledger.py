@@ -12,11 +12,14 @@ from weakref import WeakKeyDictionary
 
 from muster.api import quantity
 from muster.api.types import Container, Node, Pod, Quantities
+from muster.scheduler.planning.audit import NodeRules, ports_of
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Cluster
 
 Amounts = dict[str, int]
+
+MOST_KINDS = 4096
 
 _PLAIN = frozenset(("cpu", "memory", "ephemeral-storage"))
 _books: WeakKeyDictionary[Cluster, Ledger] = WeakKeyDictionary()
@@ -30,12 +33,38 @@ def ledger_of(cluster: Cluster) -> Ledger:
     return found
 
 
+class Kind:
+    """One kind of pod as the auditor sees it, worked out once."""
+
+    __slots__ = ("exclusive", "pod", "ports", "requests", "rules", "social")
+
+    def __init__(self, pod: Pod) -> None:
+        affinity = pod.spec.affinity
+        self.pod = pod
+        self.requests = requests(pod)
+        self.rules = NodeRules(pod)
+        self.ports = tuple(ports_of(pod))
+        self.exclusive = bool(pod.spec.volumes)
+        together, apart = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else (None, None)
+        self.social = bool(together or apart or pod.spec.topology_spread_constraints)
+
+
 class Ledger:
     def __init__(self, cluster: Cluster) -> None:
         # The cluster's own collections, not the cluster: books must not keep it alive.
         self._residents = cluster.residents
         self._loads: dict[int, tuple[list[Pod], Amounts]] = {}
         self._capacities: dict[str, tuple[Node, Amounts]] = {}
+        self._kinds: dict[int, Kind] = {}
+
+    def kind(self, pod: Pod) -> Kind:
+        """The kind of a pod. Plans name one pod per shape, so the same objects come again and again."""
+        found = self._kinds.get(id(pod))
+        if found is None or found.pod is not pod:
+            if len(self._kinds) > MOST_KINDS:
+                self._kinds.clear()
+            found = self._kinds[id(pod)] = Kind(pod)
+        return found
 
     def load(self, slot: int, evicted: frozenset[str] | set[str]) -> Amounts:
         """What the pods on a node request together, and their number as `pods`."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from muster.scheduler.planning.board import Board, Mask
-from muster.scheduler.planning.demand import Branch, Demand, GroupKey
+from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf
 from muster.scheduler.planning.dependent import Dependent
 from muster.scheduler.planning.goal import BranchGoal, Goal, GoalBuilder, LeafGoal, admissible, satisfied
 from muster.scheduler.planning.greedy import Greedy
@@ -20,7 +20,7 @@ from muster.scheduler.planning.proofs import Diagnosis, excluded
 from muster.scheduler.planning.search import Found, NotFound, Search
 from muster.scheduler.planning.seating import Seating
 from muster.scheduler.planning.snapshot import board_of
-from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, SearchRecord, Undecided, Verdict
+from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, SearchRecord, Seat, Undecided, Verdict
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Trial
@@ -31,6 +31,9 @@ DEFAULT_STEPS = 2500
 
 def plan(demand: Demand, trial: Trial, budget: Budget, *, extras: bool = True, scope: Mask | None = None) -> Verdict:
     """Seats for a demand, or a proof that there are none, or what was tried."""
+    alone = _one_pod(demand, trial, scope)
+    if alone is not None:
+        return alone
     builder = GoalBuilder()
     goal = builder.build(demand)
     start = trial.mark()
@@ -39,6 +42,17 @@ def plan(demand: Demand, trial: Trial, budget: Budget, *, extras: bool = True, s
         return planner.run(extras)
     finally:
         trial.undo(start)
+
+
+def _one_pod(demand: Demand, trial: Trial, scope: Mask | None) -> Placed | None:
+    """A single member that needs no company: the best node, without trying anything out."""
+    if not isinstance(demand, Leaf) or len(demand.members) != 1 or demand.topology or demand.need > 1:
+        return None
+    member = demand.members[0]
+    slot = trial.best(member.shape, scope)
+    if slot < 0:
+        return None
+    return Placed((Seat(member.uid, trial.cluster.names[slot], slot),), frozenset({demand.key}))
 
 
 class _Planner:

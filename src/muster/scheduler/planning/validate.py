@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from muster.api.types import Node, Pod
-from muster.scheduler.planning.audit import NodeRules, clash, ports_of
+from muster.api.types import Node
+from muster.scheduler.planning.audit import clash, ports_of
 from muster.scheduler.planning.claims import claims_fault
-from muster.scheduler.planning.company import Company, affinity_terms, anti_terms, between_pods, spread_terms
+from muster.scheduler.planning.company import Company, between_pods
 from muster.scheduler.planning.demand import Demand, GroupKey, Leaf
-from muster.scheduler.planning.ledger import Amounts, Ledger, ledger_of, requests
+from muster.scheduler.planning.ledger import Amounts, Kind, Ledger, ledger_of, requests
 from muster.scheduler.planning.verdict import Placed, Seat
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class _Audit:
         self.evicted = evicted
         self.held = held
         self.ledger: Ledger = ledger_of(cluster)
-        self.kinds: dict[int, Pod] = {}  # distinct pods of the plan, by identity of their shape
+        self.kinds: dict[int, Kind] = {}  # distinct pods of the plan, by identity of their shape
         self.bench: Bench = {}
         self.seats: list[tuple[int, int]] = []  # kind and slot, in the order of the plan
 
@@ -63,7 +63,8 @@ class _Audit:
             if self.cluster.index.get(node) != slot:
                 return f"the node {node} is not at index {slot}"
         shapes = [waiting[uid].shape for uid in uids]
-        self.kinds = {id(shape): shape.pod for shape in shapes}
+        distinct = {id(shape): shape for shape in shapes}
+        self.kinds = {kind: self.ledger.kind(shape.pod) for kind, shape in distinct.items()}
         self.seats = [(id(shape), seat.index) for shape, seat in zip(shapes, placed.seats, strict=True)]
         for (kind, slot), count in Counter(self.seats).items():
             self.bench.setdefault(slot, {})[kind] = count
@@ -114,17 +115,15 @@ class _Audit:
 
     def nodes(self) -> str | None:
         """Capacity of every resource, and every rule about nodes, for each kind of pod once."""
-        wanted = {kind: requests(pod) for kind, pod in self.kinds.items()}
-        rules = {kind: NodeRules(pod) for kind, pod in self.kinds.items()}
         held = self._held()
         names, objects = self.cluster.names, self.cluster.node_objects
         for slot, row in self.bench.items():
             node = objects[names[slot]]
             for kind in row:
-                refusal = rules[kind].refusal(node)
+                refusal = self.kinds[kind].rules.refusal(node)
                 if refusal is not None:
-                    return f"{self.kinds[kind].metadata.name} may not be on {node.metadata.name}: {refusal}"
-            fault = self._capacity(node, slot, row, wanted, held.get(slot))
+                    return f"{self.kinds[kind].pod.metadata.name} may not be on {node.metadata.name}: {refusal}"
+            fault = self._capacity(node, slot, row, held.get(slot))
             if fault is not None:
                 return fault
         return None
@@ -138,13 +137,11 @@ class _Audit:
                 total[name] = total.get(name, 0) + amount
         return found
 
-    def _capacity(
-        self, node: Node, slot: int, row: dict[int, int], wanted: dict[int, Amounts], held: Amounts | None
-    ) -> str | None:
+    def _capacity(self, node: Node, slot: int, row: dict[int, int], held: Amounts | None) -> str | None:
         load, capacity = self.ledger.load(slot, self.evicted), self.ledger.capacity(node)
         asked: Amounts = {"pods": sum(row.values())}
         for kind, count in row.items():
-            for name, amount in wanted[kind].items():
+            for name, amount in self.kinds[kind].requests.items():
                 asked[name] = asked.get(name, 0) + amount * count
         for name, amount in asked.items():
             used = load.get(name, 0) + (held.get(name, 0) if held else 0)
@@ -158,22 +155,21 @@ class _Audit:
     def pods(self) -> str | None:
         """Ports, claims, and the rules between pods."""
         kinds = self.kinds
-        with_ports = {kind for kind, pod in kinds.items() if any(True for _ in ports_of(pod))}
-        fault = self._ports(with_ports) if with_ports else None
-        if fault is None and any(pod.spec.volumes for pod in kinds.values()):
-            fault = claims_fault(self.cluster, [(kinds[kind], slot) for kind, slot in self.seats], self.evicted)
+        fault = self._ports() if any(kind.ports for kind in kinds.values()) else None
+        if fault is None and any(kind.exclusive for kind in kinds.values()):
+            fault = claims_fault(self.cluster, [(kinds[kind].pod, slot) for kind, slot in self.seats], self.evicted)
         if fault is not None:
             return fault
         company = Company(self.cluster, self.evicted)
-        if not any(map(_social, kinds.values())) and not any(True for _ in company.repelling()):
+        if not any(kind.social for kind in kinds.values()) and not any(True for _ in company.repelling()):
             return None
         objects, names = self.cluster.node_objects, self.cluster.names
-        sitting = [(kinds[kind], objects[names[slot]]) for kind, slot in self.seats]
-        return between_pods(company, sitting, {id(pod): pod for pod in kinds.values()})
+        sitting = [(kinds[kind].pod, objects[names[slot]]) for kind, slot in self.seats]
+        return between_pods(company, sitting, {id(kind.pod): kind.pod for kind in kinds.values()})
 
-    def _ports(self, kinds: set[int]) -> str | None:
+    def _ports(self) -> str | None:
         for slot, row in self.bench.items():
-            new = [port for kind in row if kind in kinds for port in list(ports_of(self.kinds[kind])) * row[kind]]
+            new = [port for kind in row for port in self.kinds[kind].ports * row[kind]]
             there = [
                 port
                 for entry in self.cluster.pods_on(slot)
@@ -185,10 +181,6 @@ class _Audit:
                 if any(clash(port, other) for other in (*there, *new[:at])):
                     return f"the port {port[2]} of {self.cluster.names[slot]} is wanted twice"
         return None
-
-
-def _social(pod: Pod) -> bool:
-    return bool(anti_terms(pod) or affinity_terms(pod) or spread_terms(pod))
 
 
 def _leaves(demand: Demand) -> list[Leaf]:

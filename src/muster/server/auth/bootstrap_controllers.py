@@ -74,6 +74,10 @@ _CONTROLLERS: dict[str, tuple[Rule, ...]] = {
         rule("create delete list patch watch", "", "pods"),
         rule("create get list patch update watch", SCHEDULING, "workloads podgroups"),
     ),
+    "legacy-service-account-token-cleaner": (
+        rule("get", "", "configmaps", "kube-apiserver-legacy-service-account-token-tracking"),
+        rule("delete patch", "", "secrets"),
+    ),
     "namespace-controller": (
         rule("delete get list watch", "", "namespaces"),
         rule("update", "", "namespaces/finalize namespaces/status"),

@@ -74,6 +74,16 @@ class Role(msgspec.Struct, rename="camel"):
     aggregation_rule: Aggregation | None = None
 
 
+class _Identity(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class RoleName(msgspec.Struct):
+    """As much of a role as its followers need: that it changed."""
+
+    metadata: _Identity
+
+
 class Subject(msgspec.Struct, frozen=True):
     kind: str
     name: str
@@ -142,6 +152,15 @@ class Policy:
             return None if found is None else found.rules or ()
         found = self._cluster_roles.get(role.name)
         return None if found is None else self._aggregated(found)
+
+    def outdated_aggregates(self) -> list[tuple[str, tuple[Rule, ...]]]:
+        """Aggregated cluster roles whose stored rules are not what they gather, with what they should be."""
+        found = ((name, role, self._aggregated(role)) for name, role in self._cluster_roles.items())
+        return [
+            (name, rules)
+            for name, role, rules in found
+            if role.aggregation_rule is not None and set(role.rules or ()) != set(rules)
+        ]
 
     def _aggregated(self, role: Role, inside: tuple[int, ...] = ()) -> tuple[Rule, ...]:
         """The rules of all cluster roles that an aggregation selects, each once; roles may select each other."""

@@ -1,0 +1,189 @@
+"""`muster demo`: the main job end to end, told as it happens.
+
+A control plane with simulated GPU nodes is started on a spare port, the manifests of `examples/` are submitted one
+after the other, and what becomes of them is printed: gangs that start together, a tree of which two replicas are
+enough, a Job, a gang that cannot fit and says why, and one that makes room for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muster.api.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, Resource
+from muster.cli import exits
+
+if TYPE_CHECKING:
+    from muster.client.protocol import Client, Obj
+
+NODES, GPUS = 64, 8
+PATIENCE_SECONDS = 30.0
+SCHEDULED = ("PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled")
+
+
+@click.command(name="demo")
+def command() -> int:
+    """Watch gangs being scheduled on 64 simulated nodes, in under a minute."""
+    return asyncio.run(_demo(_examples()))
+
+
+def _examples() -> Path:
+    """The manifests: beside the sources in a checkout, inside the package when it was installed."""
+    package = Path(__file__).parents[1]
+    for place in (package / "_examples", package.parents[1] / "examples"):
+        if place.is_dir():
+            return place
+    raise exits.Failure("the example manifests are not installed", exits.UNEXPECTED)
+
+
+async def _demo(examples: Path) -> int:
+    from muster.plane.options import NodeOptions, Options
+    from muster.plane.plane import Plane
+
+    with TemporaryDirectory(prefix="muster-demo-") as directory:
+        kubeconfig = Path(directory) / "kubeconfig"
+        nodes = NodeOptions(NODES, gpu=GPUS)
+        async with Plane(Options(kubeconfig=kubeconfig, nodes=nodes)) as plane:
+            click.echo(
+                f"A Kubernetes API server with {NODES} nodes of {GPUS} GPUs, in 8 racks and 2 blocks: {plane.url}"
+            )
+            story = Story(plane.client, examples)
+            async with story.told():
+                await story.play()
+            await _epilogue(plane.client)
+    return exits.OK
+
+
+class Story:
+    """The chapters, and a voice that tells what the objects say about themselves."""
+
+    def __init__(self, client: Client, examples: Path) -> None:
+        self.client = client
+        self.examples = examples
+        self.start = time.monotonic()
+        self._said: dict[tuple[str, str], str] = {}
+
+    async def play(self) -> None:
+        """Every chapter submits a manifest and waits for what it should lead to."""
+        await self._submit("priorities.yaml", quiet=True)
+        self._chapter("A training gang: eight workers of eight GPUs, one rack, all or nothing")
+        await self._submit("training-gang.yaml")
+        await self._until(POD_GROUPS, "training", _is_scheduled)
+        self._chapter("Disaggregated serving: three replicas of prefill and decode groups, two are enough")
+        await self._submit("serving-tree.yaml")
+        await self._until(COMPOSITE_POD_GROUPS, "service", _is_scheduled)
+        self._chapter("A Job whose six pods form a gang")
+        await self._submit("gang-job.yaml")
+        await self._until(POD_GROUPS, "sweep", _is_scheduled)
+        self._chapter("A gang of twelve whole nodes in one rack of eight: it cannot fit, and says so")
+        await self._submit("too-large.yaml")
+        await self._until(POD_GROUPS, "too-large", _is_refused)
+        self._chapter("An urgent gang of 46 whole nodes: room is made for it, and for nothing more")
+        await self._submit("urgent-gang.yaml")
+        await self._until(POD_GROUPS, "urgent", _is_scheduled)
+
+    def _chapter(self, title: str) -> None:
+        click.echo("")
+        click.echo(click.style(title, bold=True))
+
+    def _tell(self, text: str) -> None:
+        click.echo(f"  {time.monotonic() - self.start:5.1f}s  {text}")
+
+    async def _submit(self, file: str, *, quiet: bool = False) -> None:
+        from muster.cli.manifests import objects
+        from muster.cli.submission import resource_of
+
+        manifests = objects([str(self.examples / file)])
+        for obj in manifests:
+            resource = await resource_of(self.client, obj["apiVersion"], obj["kind"])
+            assert resource is not None, obj["kind"]
+            await self.client.create(resource, obj, "default" if resource.namespaced else None)
+        if not quiet:
+            self._tell(f"kubectl apply -f examples/{file}   ({len(manifests)} objects)")
+
+    async def _until(self, resource: Resource, name: str, reached: Callable[[Obj], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            obj = await self.client.get(resource, name, "default")
+            if reached(obj):
+                await asyncio.sleep(0.3)  # let the voice catch up
+                return
+            await asyncio.sleep(0.05)
+        raise exits.Failure(f"{resource.kind} {name} did not get there in {PATIENCE_SECONDS:.0f} s", exits.NO)
+
+    # --- the voice ---------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def told(self) -> AsyncGenerator[None, None]:
+        """While the story is played, every change of a group's condition and every eviction is told."""
+        voices = [asyncio.create_task(self._follow(kind)) for kind in (POD_GROUPS, COMPOSITE_POD_GROUPS)]
+        voices.append(asyncio.create_task(self._follow_evictions()))
+        try:
+            yield
+        finally:
+            for voice in voices:
+                voice.cancel()
+                with suppress(asyncio.CancelledError):
+                    await voice
+
+    async def _follow(self, resource: Resource) -> None:
+        async for event in self.client.watch(resource, resource_version="0"):
+            if event.object is not None:
+                self._report(resource, event.object)
+
+    def _report(self, resource: Resource, obj: Obj) -> None:
+        condition = next((c for c in _conditions(obj) if c["type"] in SCHEDULED), None)
+        if condition is None:
+            return
+        name = f"{resource.kind.lower()}/{obj['metadata']['name']}"
+        text = condition["reason"] + (f": {condition['message']}" if condition.get("message") else "")
+        if self._said.get((resource.kind, name)) != text:
+            self._said[resource.kind, name] = text
+            self._tell(f"{name}  {text}")
+
+    async def _follow_evictions(self) -> None:
+        async for event in self.client.watch(EVENTS, resource_version="0"):
+            obj = event.object
+            if obj is not None and obj.get("reason") == "Preempted" and event.type == "ADDED":
+                about = obj.get("regarding") or {}
+                if about.get("kind") == "Pod":
+                    self._tell(f"pod/{about.get('name')}  evicted for {(obj.get('related') or {}).get('name')}")
+
+
+def _conditions(obj: Obj) -> list[dict[str, Any]]:
+    return (obj.get("status") or {}).get("conditions") or []
+
+
+def _is_scheduled(obj: Obj) -> bool:
+    return any(c["type"] in SCHEDULED and c["status"] == "True" for c in _conditions(obj))
+
+
+def _is_refused(obj: Obj) -> bool:
+    return any(c["type"] in SCHEDULED and c["reason"] == "Unschedulable" for c in _conditions(obj))
+
+
+async def _epilogue(client: Client) -> None:
+    """Why the one that waits waits, the lie of the land, and what to do next."""
+    from muster.cli import explain, topology
+    from muster.cli.source import brain_for
+    from muster.engine.gather import gather
+
+    snapshot = await gather(client)
+    click.echo("")
+    click.echo(click.style("$ muster explain podgroup/too-large", bold=True))
+    click.echo(explain.screen(explain.explain_in(snapshot, "PodGroup", "default", "too-large")))
+    click.echo("")
+    click.echo(click.style("$ muster topology", bold=True))
+    click.echo(topology.screen(topology.topology(brain_for(snapshot)), 120))
+    click.echo("")
+    click.echo("Go on with a cluster of your own:")
+    click.echo(f"  muster up --nodes {NODES} --node-gpu {GPUS}            # in another terminal")
+    click.echo("  kubectl apply -f examples/priorities.yaml -f examples/serving-tree.yaml")
+    click.echo("  muster tree --watch")

@@ -1,0 +1,47 @@
+"""Objects that lost their controller but fit another one's selector are taken in by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from muster.api.errors import ApiError
+from muster.api.resources import Resource
+from muster.api.selectors import matches
+from muster.api.types import LabelSelector, ObjectMeta
+from muster.client.protocol import Client
+from muster.controllers.informers import Index, Informer
+from muster.controllers.objects import Whole, controller_of, json_of
+from muster.controllers.pod_control import controller_reference
+
+
+def orphans_of(informer: Informer) -> Index:
+    """Objects without a controller, by namespace."""
+    return informer.index("orphans", _orphan_in)
+
+
+def _orphan_in(obj: Any) -> str | None:
+    return obj.metadata.namespace if controller_of(obj.metadata) is None else None
+
+
+def selects(owner: Whole, obj: ObjectMeta) -> bool:
+    selector = owner.spec.get("selector")
+    return selector is not None and matches(msgspec.convert(selector, LabelSelector), obj.labels)
+
+
+async def adopt(client: Client, resource: Resource, obj: ObjectMeta, owner_kind: Resource, owner: ObjectMeta) -> None:
+    """Make the owner the controller of an object, unless somebody else was faster."""
+    kept = [json_of(each) for each in obj.owner_references or ()]
+    patch = {
+        "metadata": {
+            "uid": obj.uid,
+            "resourceVersion": obj.resource_version,
+            "ownerReferences": [*kept, controller_reference(owner_kind, owner)],
+        }
+    }
+    try:
+        await client.patch(resource, obj.name, patch, obj.namespace)
+    except ApiError as error:
+        if error.code not in (404, 409):
+            raise

@@ -1,0 +1,127 @@
+"""What groups need on clusters that Muster does not run itself: the part that no one else there does.
+
+Where the server has the group API, kube-controller-manager protects PodGroups and nobody protects
+CompositePodGroups. Where groups are custom resources nobody does anything: there all protection is ours, and so
+is what admission does elsewhere (class names become priorities). Only the leader runs these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api.groups import HUB, PREEMPT_LOWER_PRIORITY
+from muster.api.manifests import CRD_GROUP, CRD_LABEL
+from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, Resource
+from muster.api.types import PriorityClass
+from muster.client.protocol import Client
+from muster.controllers.controller import Controller
+from muster.controllers.objects import UpkeepPod, Whole
+from muster.controllers.podgroup_protection import PodGroupProtection
+from muster.controllers.running import ControllerManager
+
+CRD_POD_GROUPS = POD_GROUPS._replace(group=CRD_GROUP, version=HUB)
+CRD_COMPOSITES = COMPOSITE_POD_GROUPS._replace(group=CRD_GROUP, version=HUB)
+
+
+class CompositeProtection(PodGroupProtection):
+    """On native clusters: composites only; pods need not be watched for that."""
+
+    name = "compositepodgroup-protection-controller"
+
+    def watch_members(self) -> None:
+        """PodGroups are somebody else's."""
+
+    async def reconcile(self, key: tuple[str, str, str]) -> float | None:
+        return await super().reconcile(key) if key[0] == self.composites.plural else None
+
+
+class CrdProtection(PodGroupProtection):
+    """Both kinds as custom resources, and members that name their group by a label."""
+
+    groups = CRD_POD_GROUPS
+    composites = CRD_COMPOSITES
+
+    def watch_members(self) -> None:
+        self.context.informers.of(PODS, label_selector=CRD_LABEL)
+        super().watch_members()
+
+    def named_by(self, pod: UpkeepPod) -> str:
+        return (pod.metadata.labels or {}).get(CRD_LABEL, "")
+
+    async def named_live(self, group: Whole) -> list[UpkeepPod]:
+        selector = f"{CRD_LABEL}={group.metadata.name}"
+        page = await self.client.list(PODS, group.metadata.namespace, label_selector=selector, into=UpkeepPod)
+        return page.items
+
+
+class CrdPriority(Controller):
+    """A group that is a custom resource gets the priority and the preemption policy of its class."""
+
+    name = "podgroup-priority-controller"
+    workers = 4
+
+    def setup(self) -> None:
+        self._classes = self.watch(PRIORITY_CLASSES)
+        self._classes.on_change(lambda old, new: self._class_changed())
+        self._kinds = {each.plural: self.watch(each) for each in (CRD_POD_GROUPS, CRD_COMPOSITES)}
+        for plural, informer in self._kinds.items():
+            informer.on_change(lambda old, new, plural=plural: self._group_changed(plural, new))
+
+    def _group_changed(self, plural: str, group: Whole | None) -> None:
+        if group is not None and not _is_filled(group):
+            self.queue.add((plural, group.metadata.namespace, group.metadata.name))
+
+    def _class_changed(self) -> None:
+        for plural, informer in self._kinds.items():
+            for group in informer.objects.values():
+                self._group_changed(plural, group)
+
+    async def reconcile(self, key: tuple[str, str, str]) -> float | None:
+        plural, namespace, name = key
+        informer = self._kinds[plural]
+        group: Whole | None = informer.get(namespace, name)
+        if group is None or _is_filled(group):
+            return None
+        wanted = str(group.spec.get("priorityClassName") or "")
+        found = self._class(wanted)
+        if found is None and wanted:
+            message = f"no PriorityClass with name {wanted} was found: the group's priority stays open until there is one"
+            await self.events.warning(informer.resource, group.metadata, "PriorityClassNotFound", message)
+            return None
+        await self._fill(informer.resource, group, found)
+        return None
+
+    def _class(self, name: str) -> PriorityClass | None:
+        if name:
+            found: PriorityClass | None = self._classes.get("", name)
+            return found
+        marked = [each for each in self._classes.objects.values() if each.global_default]
+        return min(marked, key=lambda each: each.value, default=None)
+
+    async def _fill(self, resource: Resource, group: Whole, found: PriorityClass | None) -> None:
+        spec: dict[str, Any] = {"priority": 0, "preemptionPolicy": PREEMPT_LOWER_PRIORITY}
+        if found is not None:
+            spec = {
+                "priorityClassName": found.metadata.name,
+                "priority": found.value,
+                "preemptionPolicy": found.preemption_policy or PREEMPT_LOWER_PRIORITY,
+            }
+        # What the author wrote stands: an immutable field cannot be corrected, only filled.
+        missing = {field: value for field, value in spec.items() if group.spec.get(field) in (None, "")}
+        meta = {"uid": group.metadata.uid, "resourceVersion": group.metadata.resource_version}
+        await self.client.patch(
+            resource, group.metadata.name, {"metadata": meta, "spec": missing}, group.metadata.namespace
+        )
+
+
+def _is_filled(group: Whole) -> bool:
+    return group.spec.get("priority") is not None and group.spec.get("preemptionPolicy") is not None
+
+
+ON_NATIVE: tuple[type[Controller], ...] = (CompositeProtection,)
+ON_CRDS: tuple[type[Controller], ...] = (CrdProtection, CrdPriority)
+
+
+async def keep_up(client: Client, controllers: tuple[type[Controller], ...]) -> None:
+    """Run these until cancelled."""
+    await ControllerManager(client, collections=(), controllers=controllers).run()

@@ -1,0 +1,183 @@
+"""`muster explain`, `queue`, `tree`, `topology`: the answers people read, from a snapshot file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from muster.cli import queue, topology, tree
+from muster.cli.main import run
+from muster.cli.source import brain_for
+from tests.cli.snapshots import saved, snapshot_of
+from tests.scheduler.worlds import BLOCK, RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+
+
+def a_busy_world() -> TestWorld:
+    nodes = [a_node(f"n{i}", cpu=4, gpu=8, rack=f"r{i // 2}", block=f"b{i // 4}") for i in range(8)]
+    world = a_world(nodes)
+    world.add(a_gang("training", 4, topology=RACK), *pods(4, "training", cpu=2)).run()
+    world.add(a_composite("service", 2), a_gang("prefill", 2, parent="service"), a_gang("decode", 3, parent="service"))
+    world.add(*pods(2, "prefill"), *pods(3, "decode")).run()
+    world.add(a_gang("stuck", 20, topology=RACK, created=5), *pods(20, "stuck", created=5)).run()
+    return world
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> str:
+    return saved(a_busy_world(), tmp_path / "cluster.json.gz")
+
+
+def test_explain_says_why_and_what_would_help(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["explain", "podgroup/stuck", "-n", "ns", "--snapshot", snapshot]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Podgroup stuck does not fit: rack r")
+    assert "of 20 seats; short of cpu by" in text
+    assert "What would help (each was tried):" in text
+    assert "lower minCount of stuck from 20 to" in text
+
+
+def test_explain_json_is_the_documented_schema(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["explain", "pg/stuck", "-n", "ns", "--snapshot", snapshot, "-o", "json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out.encode())
+    assert found["version"] == "muster.dev/explanation/v1"
+    assert found["verdict"] == "Infeasible"
+    assert {"levels", "rules", "holders", "preemption", "wakes", "suggestions", "sentence"} <= found.keys()
+    documented = Path(__file__).parents[2].joinpath("docs/explain.md").read_text()
+    for field in found:
+        assert f"`{field}`" in documented, f"{field} is not documented"
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("podgroup/training", "waits for nothing: 4 of 4 members are bound"),
+        ("pod/training-0", "is bound to"),
+        ("cpg/service", "waits for nothing: 2 of 2 child groups are bound"),
+    ],
+)
+def test_what_runs_is_said_to_wait_for_nothing(
+    target: str, says: str, snapshot: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["explain", target, "-n", "ns", "--snapshot", snapshot]) == 0
+    assert says in capsys.readouterr().out
+
+
+def test_an_unknown_name_is_answered_with_names_like_it(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["explain", "podgroup/trainin", "-n", "ns", "--snapshot", snapshot]) == 65
+    error = capsys.readouterr().err
+    assert 'podgroup "trainin" does not exist in namespace "ns"; there is training' in error
+
+
+@pytest.mark.parametrize("target", ["training", "node/x", "podgroup/", "/x"])
+def test_a_target_that_makes_no_sense_is_explained(target: str, snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["explain", target, "--snapshot", snapshot]) == 64
+    assert "muster explain podgroup/training" in capsys.readouterr().err
+
+
+def test_a_snapshot_of_a_newer_version_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "new.json"
+    file.write_text('{"format": "muster.dev/snapshot", "version": 99, "objects": {}}')
+    assert run(["queue", "--snapshot", str(file)]) == 65
+    assert "use a newer muster" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\x1f\x8bgarbage", b'{"format": "other"}', b"\xff\xfe"])
+def test_a_file_that_is_no_snapshot_is_refused_clearly(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "bad"
+    file.write_bytes(content)
+    assert run(["tree", "--snapshot", str(file)]) == 65
+    assert str(file) in capsys.readouterr().err
+
+
+def test_an_empty_cluster_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = saved(a_world(), tmp_path / "empty.json.gz")
+    for question, answer in (("queue", "Nothing waits."), ("tree", "There are no groups."), ("topology", "Seats for")):
+        assert run([question, "--snapshot", file]) == 0
+        assert answer in capsys.readouterr().out
+
+
+def test_an_unreachable_server_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "kubeconfig"
+    file.write_text(
+        '{"apiVersion": "v1", "kind": "Config", "current-context": "x",'
+        '"clusters": [{"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}],'
+        '"users": [{"name": "x", "user": {}}], "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}'
+    )
+    assert run(["queue", "--kubeconfig", str(file)]) == 69
+    assert "cannot be reached" in capsys.readouterr().err
+
+
+# --- screens ---------------------------------------------------------------------------------------
+
+
+def test_the_queue_fits_a_narrow_terminal():
+    brain = brain_for(snapshot_of(a_busy_world()))
+    narrow = queue.screen(queue.waiting(brain), 80)
+    assert all(len(line) <= 80 for line in narrow.splitlines())
+    assert narrow.splitlines()[0].startswith("#   NAME       NAMESPACE   BOUND   PRIORITY   WAITING   REASON")
+    assert "pg/stuck" in narrow
+
+
+def test_a_wide_queue_shows_the_message():
+    brain = brain_for(snapshot_of(a_busy_world()))
+    wide = queue.screen(queue.waiting(brain), 200)
+    assert "MESSAGE" in wide
+    assert "of 20 seats" in wide
+
+
+def test_the_queue_is_in_order():
+    world = a_world()
+    world.add(a_pod("b", created=1), a_pod("a", created=2), a_pod("top", priority=5, created=9))
+    lines = queue.waiting(brain_for(snapshot_of(world)))
+    assert [(line.position, line.name) for line in lines] == [(1, "top"), (2, "b"), (3, "a")]
+
+
+def test_a_tree_shows_where_groups_lie():
+    brain = brain_for(snapshot_of(a_busy_world()))
+    screen = tree.screen(tree.trees(brain), 200).splitlines()
+    assert screen[0] == "● cpg/service (ns)  2/2"
+    assert screen[1].startswith("   ● pg/decode  3/3  on n")
+    training = next(line for line in screen if "pg/training" in line)
+    assert "rack=r" in training
+    assert any(line.startswith("○ pg/stuck (ns)  0/20  20 pending") for line in screen)
+
+
+def test_only_one_tree_is_shown_when_asked(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["tree", "decode", "--snapshot", snapshot]) == 0
+    text = capsys.readouterr().out
+    assert "cpg/service" in text
+    assert "training" not in text
+    assert run(["tree", "nobody", "--snapshot", snapshot]) == 65
+
+
+def test_topology_counts_the_largest_gang_at_each_level():
+    brain = brain_for(snapshot_of(a_busy_world()))
+    found = topology.topology(brain, (BLOCK, RACK), {"cpu": "1"})
+    free = 8 * 4 - (4 * 2 + 5)
+    assert found.total_seats == free
+    assert found.largest[RACK] == max(place.seats for place in found.places if place.depth == 1) > 4
+    assert [place.value for place in found.places][:3] == ["b0", "r0", "r1"]
+    assert sum(place.seats for place in found.places if place.depth == 0) == free
+
+
+def test_topology_fits_a_narrow_terminal():
+    brain = brain_for(snapshot_of(a_busy_world()))
+    screen = topology.screen(topology.topology(brain, (BLOCK, RACK)), 60)
+    assert all(len(line) <= 60 for line in screen.splitlines())
+
+
+@pytest.mark.parametrize("question", ["queue", "tree", "topology"])
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_every_view_is_readable_by_programs(
+    question: str, form: str, snapshot: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run([question, "--snapshot", snapshot, "-o", form]) == 0
+    text = capsys.readouterr().out
+    if form == "json":
+        assert msgspec.json.decode(text.encode())
+    else:
+        assert msgspec.yaml.decode(text.encode())
