@@ -11,7 +11,7 @@ from muster.server.http import HttpServer
 @pytest.fixture
 async def scripted() -> AsyncIterator[ScriptedServer]:
     one = ScriptedServer()
-    server = HttpServer(one.handle)
+    server = HttpServer(one.admit, one.handle)
     await server.start()
     one.port = server.port
     yield one

@@ -23,9 +23,11 @@ class ScriptedServer:
         self.presented: list[Presented] = []
         self.port = 0
 
-    async def handle(self, request: Request, presented: Presented) -> Answer:
-        self.requests.append(request)
+    def admit(self, request: Request, presented: Presented) -> None:
         self.presented.append(presented)
+
+    async def handle(self, request: Request) -> Answer:
+        self.requests.append(request)
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         return await answer(request) if callable(answer) else answer
 
@@ -53,7 +55,7 @@ def a_watch(*frames: bytes) -> WatchStream:
 @asynccontextmanager
 async def tls_server(scripted: ScriptedServer, authority: Authority, *names: str) -> AsyncIterator[int]:
     """The scripted server behind TLS, with the names in its certificate."""
-    server = HttpServer(scripted.handle)
+    server = HttpServer(scripted.admit, scripted.handle)
     pair = authority.for_server(names or ("127.0.0.1",))
     await server.start(tls=server_tls(pair, authority.pem))
     try:

@@ -59,7 +59,7 @@ async def test_an_empty_list_may_have_no_items_at_all(scripted: ScriptedServer, 
 async def test_a_large_answer_arrives_compressed_when_allowed(scripted: ScriptedServer) -> None:
     scripted.script = [an_answer({"metadata": {}, "items": [POD] * 5000})]
     # Another loopback address counts as another machine.
-    server = HttpServer(scripted.handle)
+    server = HttpServer(scripted.admit, scripted.handle)
     await server.start("127.0.0.2")
     far = replace(scripted.config, server=f"http://127.0.0.2:{server.port}")
     for config, encoding in ((far, "gzip"), (replace(far, compress=False), "identity"), (scripted.config, "identity")):

@@ -6,6 +6,7 @@ from random import Random
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,14 @@ def test_columns_and_oracle_agree_on_where_a_pod_can_go_and_how_good_each_node_i
     cluster = a_cluster(world, draw)
     for i in range(2):
         check(world, cluster, worlds.a_pod(draw, f"new{i}", rules=0.5))
+
+
+@pytest.mark.slow
+def test_they_agree_on_ten_thousand_worlds() -> None:
+    for seed in range(10_000):
+        draw = Random(f"world {seed}")
+        world = a_world(draw)
+        check(world, a_cluster(world, draw), worlds.a_pod(draw, "new", rules=0.5))
 
 
 @settings(many, max_examples=200)

@@ -178,14 +178,16 @@ def test_a_pod_that_loses_its_node_no_longer_counts():
     assert cpu(cluster) == 0
 
 
-def test_a_new_pod_of_the_same_name_is_another_pod():
+def test_a_new_pod_of_the_same_name_means_that_the_old_one_is_gone():
     cluster = a_cluster(a_node(), a_pod("p", on="n0"))
     again = a_pod("p", on="n0", cpu=2)
     again = msgspec.structs.replace(again, metadata=msgspec.structs.replace(again.metadata, uid="other"))
     cluster.change("Pod", again)
-    assert cpu(cluster) == 3000
-    cluster.remove("Pod", "ns", "p")
-    assert cpu(cluster) == 1000
+    assert cpu(cluster) == 2000
+    assert cluster.remove("Pod", "ns", "p", "ns-p") == changes.NOTHING
+    assert cpu(cluster) == 2000
+    assert cluster.remove("Pod", "ns", "p", "other") == {changes.POD_GONE}
+    assert cpu(cluster) == 0
 
 
 def test_an_unknown_kind_is_no_news():
@@ -280,3 +282,14 @@ def test_a_log_says_which_slots_changed_since():
         log.add(slot)
     assert log.since(seen) is None
     assert log.since(log.end).tolist() == []
+
+
+def test_many_changes_at_once_are_logged_or_make_every_reader_start_anew():
+    log = ChangeLog()
+    log.add_many(np.arange(3000))
+    assert log.since(0).tolist() == list(range(3000))
+    seen = log.end
+    log.add_many(np.arange(100_000))
+    assert log.since(seen) is None
+    log.add(7)
+    assert log.since(log.end - 1).tolist() == [7]

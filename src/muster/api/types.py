@@ -40,8 +40,8 @@ class ObjectMeta(Leaf, frozen=True):
 
 
 class Condition(Leaf, frozen=True):
-    type: str
-    status: str
+    type: str = ""  # what is stored may lack what a writer had to say
+    status: str = ""
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None

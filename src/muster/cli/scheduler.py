@@ -14,7 +14,9 @@ from muster.cli import exits
 
 if TYPE_CHECKING:
     from muster.client.http import HTTPClient
+    from muster.client.protocol import Client
     from muster.engine.engine import Engine
+    from muster.engine.served import Served
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -146,7 +148,19 @@ def _engine(options: dict[str, Any]) -> tuple[HTTPClient, HTTPClient, Engine]:
     gc.set_threshold(50_000, 20, 100)
     # The lease must be renewed in time however busy the other client is, so it has a client without a limit.
     client, leases = HTTPClient(found), HTTPClient(dataclasses.replace(found, qps=0.0))
-    return client, leases, Engine(client, config, settings, config_source=whole, lease_client=leases)
+    engine = Engine(client, config, settings, config_source=whole, lease_client=leases, upkeep=_upkeep)
+    return client, leases, engine
+
+
+async def _upkeep(client: Client, served: Served) -> None:
+    """What the leader does for groups beside scheduling, where no one else in the cluster does it."""
+    from muster.controllers import on_clusters
+    from muster.engine.served import CRDS, NATIVE
+
+    if served.groups == CRDS:
+        await on_clusters.keep_up(client, on_clusters.ON_CRDS)
+    elif served.groups == NATIVE and "CompositePodGroup" in served.resources:
+        await on_clusters.keep_up(client, on_clusters.ON_NATIVE)
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:

@@ -82,9 +82,7 @@ async def _everything(
     items: list[Any] = []
     token = ""
     while True:
-        page = await client.list(
-            resource, label_selector=label_selector, limit=_PAGE, continue_token=token, into=into
-        )
+        page = await client.list(resource, label_selector=label_selector, limit=_PAGE, continue_token=token, into=into)
         items += page.items
         token = page.continue_token
         if not token:

@@ -79,9 +79,7 @@ class Informer:
         return (obj for (where, _), obj in self.objects.items() if where == namespace)
 
     async def run(self, client: Client, clock: Clock) -> None:
-        changes = follow(
-            client, self.resource, pause=clock.sleep, into=self.into, label_selector=self.label_selector
-        )
+        changes = follow(client, self.resource, pause=clock.sleep, into=self.into, label_selector=self.label_selector)
         async with aclosing(changes):
             async for change in changes:
                 if isinstance(change, Snapshot):

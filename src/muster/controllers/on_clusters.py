@@ -85,7 +85,9 @@ class CrdPriority(Controller):
         wanted = str(group.spec.get("priorityClassName") or "")
         found = self._class(wanted)
         if found is None and wanted:
-            message = f"no PriorityClass with name {wanted} was found: the group's priority stays open until there is one"
+            message = (
+                f"no PriorityClass with name {wanted} was found: the group's priority stays open until there is one"
+            )
             await self.events.warning(informer.resource, group.metadata, "PriorityClassNotFound", message)
             return None
         await self._fill(informer.resource, group, found)

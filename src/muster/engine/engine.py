@@ -12,6 +12,7 @@ import gc
 import logging
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from muster.api.errors import ApiError
@@ -58,6 +59,10 @@ class Thinker(Protocol):
     def wake_at(self, now: float) -> float | None: ...
 
 
+Upkeep = Callable[[Client, Served], Awaitable[None]]
+"""What else a leader does, for as long as it leads; its writes are fenced."""
+
+
 class Engine:
     """Runs a brain against an API server until it is stopped."""
 
@@ -72,6 +77,7 @@ class Engine:
         metrics: Metrics | None = None,
         config_source: dict[str, object] | None = None,
         lease_client: Client | None = None,
+        upkeep: Upkeep | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.config = config
@@ -89,6 +95,8 @@ class Engine:
         self._source = config_source or {}
         self._client = client
         self._lease_client = lease_client or client
+        self._upkeep = upkeep
+        self._keeping_up: asyncio.Task[None] | None = None
         self._given_pace = pace
         self._inbox: deque[Event] = deque()
         self._bell = asyncio.Event()
@@ -154,6 +162,8 @@ class Engine:
                     tasks.create_task(self.elector.run(self._cut_off))
                 if DEFAULT_SCHEDULER in self.config.profiles:
                     tasks.create_task(self._watch_rival())
+                if self._upkeep is not None:
+                    self._keeping_up = tasks.create_task(self._keep_up(self._upkeep))
                 tasks.create_task(self._think())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
@@ -183,7 +193,7 @@ class Engine:
     def _assemble(self, served: Served) -> None:
         settings = self.settings
         self.elector = Elector(self._lease_client, settings.election, self.pace) if settings.election else None
-        fenced = FencedClient(self._client, self.elector.may_write if self.elector else lambda: True)
+        fenced = self._fenced = FencedClient(self._client, self.elector.may_write if self.elector else lambda: True)
         self._lanes = Lanes(settings.limits, self._crashed, self.metrics.wrote)
         self._facts = Facts(self._look)
         self._recorder = Recorder(
@@ -235,6 +245,14 @@ class Engine:
     def _cut_off(self) -> None:
         """The lease is not surely ours any more: stop every write now."""
         self._lanes.abort()
+        if self._keeping_up is not None:
+            self._keeping_up.cancel()
+
+    async def _keep_up(self, upkeep: Upkeep) -> None:
+        assert self.served is not None
+        if self.elector is not None:
+            await self.elector.leading.wait()
+        await upkeep(self._fenced, self.served)
 
     # --- the loop ----------------------------------------------------------------------------------
 

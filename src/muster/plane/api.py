@@ -67,10 +67,12 @@ class Api:
 
     async def serve(self, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None) -> str:
         """Listen with TLS; gives the URL."""
-        self._http = HttpServer(self._gate.handle, limits)
+        self._http = HttpServer(self._gate.admit, self._gate.answer, limits)
         tls = server_tls(self.credentials.for_server(host), self.credentials.authority.pem)
         await self._http.start(host, port, tls)
-        shown = f"[{host}]" if ":" in host else host
+        # Whoever listens everywhere is reached here under the loopback address, which the certificate names.
+        here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        shown = f"[{here}]" if ":" in here else here
         return f"https://{shown}:{self._http.port}"
 
     async def close(self) -> None:

@@ -6,6 +6,7 @@ In a data directory everything lives under `pki/`, readable by its owner only; w
 from __future__ import annotations
 
 import base64
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ class Credentials:
 
     def for_server(self, host: str) -> Pair:
         """A server certificate for the usual names and the address we listen on; fresh at every start."""
-        return self.authority.for_server((*DEFAULT_NAMES, host) if host not in ("0.0.0.0", "::") else DEFAULT_NAMES)
+        reached_as = socket.gethostname() if host in ("0.0.0.0", "::") else host
+        return self.authority.for_server((*DEFAULT_NAMES, reached_as))
 
     def for_admin(self) -> Pair:
         """The administrator's certificate; kept, so that a kubeconfig that was copied goes on working."""

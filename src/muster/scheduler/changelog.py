@@ -30,8 +30,17 @@ class ChangeLog:
         self.end += 1
 
     def add_many(self, slots: Ints) -> None:
-        for slot in slots:
-            self.add(int(slot))
+        while self._kept + len(slots) > len(self._slots) and len(self._slots) < _LONGEST:
+            self._make_room()
+        if self._kept + len(slots) <= len(self._slots):
+            self._slots[self._kept : self._kept + len(slots)] = slots
+            self._kept += len(slots)
+            self.end += len(slots)
+        else:
+            # More than the log is for: every reader starts anew.
+            self.end += len(slots)
+            self._kept = 0
+            self._start = self.end
 
     def since(self, version: int) -> Ints | None:
         """The slots changed since then, perhaps repeated; None when the log no longer reaches back so far."""

@@ -89,13 +89,12 @@ class Cluster(NodeColumns):
             case _:
                 return changes.NOTHING
 
-    def remove(self, kind: str, namespace: str, name: str) -> Changes:
-        """Take note that an object is gone."""
+    def remove(self, kind: str, namespace: str, name: str, uid: str = "") -> Changes:
+        """Take note that an object is gone; with a uid, that pod and not a later one of the same name."""
         self._must_be_settled()
         match kind:
             case "Pod":
-                uid = self._uids.get((namespace, name))
-                return self._leave(uid) if uid is not None else changes.NOTHING
+                return self._leave(uid or self._uids.get((namespace, name), ""))
             case "Node":
                 return self._node_gone(name)
             case "Namespace":
@@ -175,6 +174,8 @@ class Cluster(NodeColumns):
         footprint = self._book.footprint(pod)
         slot = self.index.get(node, -1)
         meta = pod.metadata
+        # There is one pod of a name at a time: a new one means that the old one is gone.
+        self._leave(self._uids.get((meta.namespace, meta.name), ""))
         entry = PodEntry(pod, footprint, node, slot, assumed=assumed)
         self.pods[meta.uid] = entry
         self._uids[(meta.namespace, meta.name)] = meta.uid

@@ -147,7 +147,8 @@ class ApiServer:
         await self._authorize(request, call.verb, call)
         answer = await self._dispatch(call)
         if isinstance(answer, Response):
-            answer.warnings += call.warnings
+            # A change that lost a race was computed again, and may have warned again.
+            answer.warnings += dict.fromkeys(call.warnings)
         return answer
 
     async def _authorize(self, request: Request, verb: str, call: Call | None) -> None:
@@ -186,7 +187,7 @@ class ApiServer:
         if call.verb not in kind.verbs:
             raise method_not_allowed(kind.group, kind.plural, call.verb)
         misplaced = not where.name if call.verb in _ONE_OBJECT else where.name and call.verb == "create"
-        if misplaced or (kind.namespaced and not where.namespace and call.verb in ("create", *_ONE_OBJECT)):
+        if misplaced or (kind.namespaced and not where.namespace and call.verb not in ("list", "watch")):
             raise _not_allowed()
         return call
 

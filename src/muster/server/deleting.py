@@ -131,6 +131,7 @@ class Deleting:
             # An object that goes at once keeps the look it had; only one that waited shows when it was asked to go.
             return await self._remove(kind, record, old if "deletionTimestamp" not in old["metadata"] else new, options)
         if new == old:
+            await self._store.durable(record)
             return Outcome(old, record)
         if kind.generation and "deletionTimestamp" not in old["metadata"]:
             new["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1

@@ -29,7 +29,8 @@ from muster.server.request import JSON, Request, Response, WatchStream
 
 log = logging.getLogger(__name__)
 
-Handle = Callable[[Request, Presented], Awaitable[Response | WatchStream]]
+Admit = Callable[[Request, Presented], None]  # sets the user, or raises; sees a request without its body
+Handle = Callable[[Request], Awaitable[Response | WatchStream]]
 _READS = frozenset(("GET", "HEAD", "OPTIONS"))
 _COMPRESS_ABOVE = 128 * 1024
 
@@ -48,9 +49,10 @@ class Limits(NamedTuple):
 
 
 class HttpServer:
-    """Serves one handler on one port."""
+    """Serves one handler on one port. A caller who is not admitted costs no body and no place in the queue."""
 
-    def __init__(self, handle: Handle, limits: Limits | None = None) -> None:
+    def __init__(self, admit: Admit, handle: Handle, limits: Limits | None = None) -> None:
+        self._admit = admit
         self._handle = handle
         self._limits = limits or Limits()
         self._reading = 0
@@ -91,6 +93,7 @@ class HttpServer:
         try:
             return await self._limited(http)
         except ApiError as error:
+            log.debug("%s refused: %d", http.method, error.code)
             response = refusal(error)
             if error.code in (408, 413):
                 response.force_close()
@@ -102,6 +105,7 @@ class HttpServer:
         if not path.startswith("/"):
             raise bad_request("the request target must be a path")
         request = Request(http.method, _clean(path), _arguments(query) if query else {}, http.headers)
+        self._admit(request, _presented(http))
         if http.method in _READS:
             if _runs_long(request):
                 return await self._serve(http, request)
@@ -153,7 +157,7 @@ class HttpServer:
             raise timeout("request did not complete within the allotted timeout") from None
 
     async def _serve(self, http: web.BaseRequest, request: Request) -> web.StreamResponse:
-        answer = await self._handle(request, _presented(http))
+        answer = await self._handle(request)
         if isinstance(answer, WatchStream):
             return await self._stream(http, answer)
         log.debug("%s %s %d", request.method, request.path, answer.status)
@@ -260,6 +264,8 @@ def refusal(error: ApiError) -> web.Response:
     headers = _headers(JSON, {})
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
+    if error.code == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="kubernetes"'
     return web.Response(body=msgspec.json.encode(error.status()), status=error.code, headers=headers)
 
 

@@ -41,10 +41,10 @@ class Patching:
 
     async def _apply(self, call: Call) -> Outcome:
         call.applied = True
-        config = _configuration(call)
+        config, repeated = _configuration(call)
 
         def make(stored: Obj) -> Obj:
-            merged = self._merged(call, codec.outward(call.kind, call.view.version, stored), config)
+            merged = self._merged(call, codec.outward(call.kind, call.view.version, stored), config, repeated)
             return codec.inward(call.kind, call.view.version, merged)
 
         for _ in range(_RACES):
@@ -54,20 +54,20 @@ class Patching:
                 if error.code != 404 or call.path.subresource:
                     raise
             try:
-                return await self._create(call, config)
+                return await self._create(call, config, repeated)
             except ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
         raise conflict(call.kind.group, call.kind.plural, call.name, MODIFIED)
 
-    async def _create(self, call: Call, config: Obj) -> Outcome:
+    async def _create(self, call: Call, config: Obj, repeated: list[str]) -> Outcome:
         uid = metadata.of(config).get("uid", "")
         if uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(call.kind.group, call.kind.plural, call.name, why)
-        return await self._writing.create(call, self._merged(call, None, config))
+        return await self._writing.create(call, self._merged(call, None, config, repeated))
 
-    def _merged(self, call: Call, live: Obj | None, config: Obj) -> Obj:
+    def _merged(self, call: Call, live: Obj | None, config: Obj, repeated: list[str]) -> Obj:
         merged = apply.merge(
             live,
             config,
@@ -78,37 +78,38 @@ class Patching:
             force=call.request.flag("force"),
             subresource=call.path.subresource,
         )
-        return bodies.checked(call, codec.copy(merged), patched=True)
+        return bodies.checked(call, codec.copy(merged), repeated, patched=True)
 
     def _make(self, call: Call) -> Make:
-        patch = read_patch(call)
+        patch, repeated = read_patch(call)
 
         def make(stored: Obj) -> Obj:
             current = codec.outward(call.kind, call.view.version, stored)
-            changed = apply_patch(call, current, patch)
+            changed = apply_patch(call, current, patch, repeated)
             return codec.inward(call.kind, call.view.version, changed)
 
         return make
 
 
-def _configuration(call: Call) -> Obj:
-    """What is applied: YAML or, as kubectl sends it, JSON."""
+def _configuration(call: Call) -> tuple[Obj, list[str]]:
+    """What is applied, YAML or, as kubectl sends it, JSON; and the fields it repeats."""
     body = call.request.body
-    value = duplicates.decode_json(body)[0] if body.lstrip()[:1] == b"{" else bodies.from_yaml(body)
+    is_json = body.lstrip()[:1] == b"{"
+    value, repeated = duplicates.decode_json(body) if is_json else (bodies.from_yaml(body), [])
     if not isinstance(value, dict):
         raise bad_request("error decoding patch: an apply configuration must be an object")
     bodies.expect(value, call.view.api_version, call.kind.kind)
     meta = metadata.of(value)
     if meta.setdefault("name", call.name) != call.name:
         raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({call.name})")
-    return value
+    return value, repeated
 
 
-def read_patch(call: Call) -> Any:
-    """The patch document; 415 for a content type that is no patch."""
+def read_patch(call: Call) -> tuple[Any, list[str]]:
+    """The patch document and the fields it repeats; 415 for a content type that is no patch."""
     if bodies.media_type(call.request) not in _APPLY_TYPES:
         raise unsupported_media_type(_ACCEPTED)
-    return duplicates.decode_json(call.request.body)[0]
+    return duplicates.decode_json(call.request.body)
 
 
 def patched(call: Call, current: Obj, patch: Any, message: schema.Message | None) -> Obj:
@@ -119,9 +120,9 @@ def patched(call: Call, current: Obj, patch: Any, message: schema.Message | None
     return codec.copy(changed)
 
 
-def apply_patch(call: Call, current: Obj, patch: Any) -> Obj:
+def apply_patch(call: Call, current: Obj, patch: Any, repeated: list[str]) -> Obj:
     """The patched object, checked against its schema."""
     message = schema.kind(call.kind.group, call.view.version, call.kind.kind)
     changed = patched(call, current, patch, message)
     bodies.expect(changed, call.view.api_version, call.kind.kind)
-    return bodies.checked(call, changed, patched=True)
+    return bodies.checked(call, changed, repeated, patched=True)

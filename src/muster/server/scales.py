@@ -33,14 +33,17 @@ class Scales:
         return await self._apply(call, lambda current: wanted)
 
     async def patch(self, call: Call) -> Response:
-        patch = read_patch(call)
+        patch, repeated = read_patch(call)
         message = schema.kind(_GROUP, _VERSION, _KIND)
 
         def change(current: Obj) -> Obj:
             changed = patched(call, current, patch, message)
             if message is None:
                 return changed
-            return fields.decode(changed, message, bodies.field_validation(call.request), patched=True)[0]
+            mode = bodies.field_validation(call.request)
+            result, warnings = fields.decode(changed, message, mode, repeated, patched=True)
+            call.warnings += warnings
+            return result
 
         return await self._apply(call, change)
 

@@ -25,7 +25,7 @@ from muster.server.request import Request, Response, WatchStream
 from muster.server.resources.kind import Obj, Write
 from muster.server.scales import Scales
 from muster.server.store.records import Record, RevisionMismatchError
-from muster.server.writing import Writing, put, shown
+from muster.server.writing import MODIFIED, Writing, put, shown
 
 Answer = Response | WatchStream
 _RACES = 8
@@ -110,6 +110,8 @@ class Subresources:
                 break
             except RevisionMismatchError:
                 continue
+        else:
+            raise conflict("", "pods/binding", call.name, MODIFIED)
         return Response(201, _SUCCESS)
 
     def _assigned(self, pod: Obj, node: str, wanted: Obj) -> Obj:
@@ -120,8 +122,7 @@ class Subresources:
             why = f"Precondition failed: UID in precondition: {wanted['uid']}, UID in object meta: {meta['uid']}"
             raise conflict("", "pods/binding", name, why)
         if wanted.get("resourceVersion") and wanted["resourceVersion"] != meta["resourceVersion"]:
-            why = "the object has been modified; please apply your changes to the latest version and try again"
-            raise conflict("", "pods/binding", name, why)
+            raise conflict("", "pods/binding", name, MODIFIED)
         if "deletionTimestamp" in meta:
             raise conflict("", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
         if spec.get("nodeName"):

@@ -145,10 +145,9 @@ class Writing:
         for admit in kind.admit:
             await admit(write, new, old)
         self._validate(kind, new, old, subresource)
-        if new == old:
-            return Outcome(new, record)
-        if call.dry_run:
-            return Outcome(new, None)
+        if new == old or call.dry_run:
+            await self._store.durable(record)
+            return Outcome(new, record if new == old else None)
         if finished(kind, new):
             removed = await self._store.delete(
                 kind.table, call.key, record.revision, lambda revision: codec.encode(new, revision)

@@ -139,6 +139,15 @@ def test_a_claim_that_was_promised_a_node_goes_there_only():
     assert asked(zones(gone, a_class()), using("data"), BINDING).nodes == set()
 
 
+def test_two_waiting_claims_need_a_volume_each():
+    local = a_class(provisioner="kubernetes.io/no-provisioner")
+    both = using("data", "logs")
+    cluster = zones(a_claim(), a_claim("logs"), local, a_volume("small", zone="a"), a_volume("one", zone="b"))
+    assert asked(cluster, both, BINDING).nodes == set()
+    cluster.change("PersistentVolume", a_volume("large", zone="a", size="20Gi"))
+    assert asked(cluster, both, BINDING).nodes == {"a"}
+
+
 def test_a_claim_with_a_selector_wants_a_volume_with_those_labels():
     claim = of(
         types.PersistentVolumeClaim,

@@ -1,5 +1,7 @@
 """Trees of groups: minimums at every level, extras that starve nobody, children that choose."""
 
+from dataclasses import replace
+
 from muster.scheduler.planning.verdict import Infeasible, Placed
 from tests.scheduler.planning.scene import Scene, a_node, a_pod
 
@@ -132,3 +134,13 @@ def test_what_is_short_is_told_for_the_group_that_lacks_it():
     short = {shortage.group.name: (shortage.seats, shortage.needed) for shortage in verdict.proof.shortages}
     assert (2, 3) in short.values()
     assert short["pair"] == (1, 2)
+
+
+def test_of_children_that_compete_the_one_with_the_higher_priority_runs():
+    scene = slots(3)
+    low, high = scene.uniform("low", 2), scene.uniform("high", 3)
+    high = replace(high, members=tuple(replace(member, priority=10) for member in high.members))
+
+    result = scene.plan(scene.composite("bag", low, high, min_groups=1))
+
+    assert (result.seats_of("low"), result.seats_of("high")) == (0, 3)

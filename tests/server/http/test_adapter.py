@@ -8,6 +8,7 @@ import aiohttp
 import msgspec
 import pytest
 
+from muster.api.errors import unauthorized
 from muster.server.auth.authentication import Presented
 from muster.server.http import HttpServer, Limits
 from muster.server.request import Request, Response, WatchStream
@@ -28,13 +29,17 @@ class Site:
     async def _echo(self, request: Request) -> Answer:
         return Response(200, msgspec.json.encode({"path": request.path, "size": len(request.body)}))
 
-    async def handle(self, request: Request, presented: Presented) -> Answer:
+    def admit(self, request: Request, presented: Presented) -> None:
+        if "unknown" in presented.authorization:
+            raise unauthorized()
+
+    async def handle(self, request: Request) -> Answer:
         self.seen.append(request)
         self.arrived.put_nowait(request)
         return await self.answer(request)
 
     async def start(self, limits: Limits | None = None) -> None:
-        self.server = HttpServer(self.handle, limits)
+        self.server = HttpServer(self.admit, self.handle, limits)
         await self.server.start()
 
     @property
@@ -190,6 +195,17 @@ async def test_a_body_that_comes_too_slowly_is_cut_off(site: Site) -> None:
 async def test_a_request_head_that_never_ends_is_cut_off(site: Site) -> None:
     await site.start(Limits(idle_seconds=0.2))
     assert await site.raw(b"GET / HTTP/1.1\r\nHost: x\r\n") == b""
+
+
+async def test_nobody_unknown_is_listened_to_or_takes_a_place(site: Site) -> None:
+    await site.start(Limits(writes=1))
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: unknown\r\nContent-Length: 1000000\r\n\r\n"
+    slow = [asyncio.create_task(site.raw(head + b"abc")) for _ in range(3)]
+    async with site.session.post(site.url("/"), data=b"x") as response:
+        assert response.status == 200
+    for answer in await asyncio.gather(*slow):
+        assert answer.startswith(b"HTTP/1.1 401")
+        assert b"WWW-Authenticate: Bearer" in answer
 
 
 # Too much at once, too long

@@ -3,7 +3,6 @@
 import gc
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 
 import kubernetes
@@ -20,14 +19,15 @@ from lightkube.types import PatchType
 from muster.api.resources import PODS
 from muster.testing import Cluster, a_node, a_pod
 
+# Both clients leave sockets to the garbage collector; it complains here, where that is no news.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture(autouse=True)
 def leftovers() -> Iterator[None]:
-    """Both clients leave sockets to the garbage collector, which would complain in a later test."""
+    """Collects what the clients left before another test has to hear about it."""
     yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    gc.collect()
 
 
 @pytest.fixture

@@ -72,16 +72,19 @@ class VolumeBinding(Constraint):
             slots = slots[ok]
 
     def _masks(self, shape: Shape, cluster: Cluster, slots: Slots) -> Iterable[tuple[str, Bools]]:
-        """Per claim: the slots that can have it, and the words for the others."""
+        """The slots that can have a claim, or all waiting ones together, and the words for the others."""
+        waiting: list[PersistentVolumeClaim] = []
         for claim in _claims(shape, cluster):
             if not bound(claim):
-                yield _NONE_TO_BIND, _could_serve(claim, cluster, slots)
+                waiting.append(claim)
                 continue
             volume = cluster.storage.volume_of(claim)
             if volume is None:
                 yield _NO_VOLUME, np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
             else:
                 yield _ELSEWHERE, _reachable(volume, cluster, slots)
+        if waiting:
+            yield _NONE_TO_BIND, _all_served(waiting, cluster, slots)
 
 
 def _claims(shape: Shape, cluster: Cluster) -> list[PersistentVolumeClaim]:
@@ -100,22 +103,47 @@ def _reachable(volume: PersistentVolume, cluster: Cluster, slots: Slots) -> Bool
     return selected(affinity.required, cluster, slots)
 
 
-def _could_serve(claim: PersistentVolumeClaim, cluster: Cluster, slots: Slots) -> Bools:
-    """The slots where a free volume fits the claim or a new one can be made."""
-    storage_class = cluster.storage.class_of(claim)
-    ok = np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
-    for volume in cluster.storage.volumes.values():
-        if _fits(volume, claim):
-            ok |= _reachable(volume, cluster, slots)
-    if storage_class is not None and storage_class.provisioner not in ("", _NO_PROVISIONER):
-        ok |= _provisionable(storage_class, cluster, slots)
-    node = (claim.metadata.annotations or {}).get(SELECTED_NODE)
-    if node:
-        only = np.zeros(cluster.size, dtype=np.bool_)
-        if node in cluster.index:
-            only[cluster.index[node]] = True
-        ok &= only[slots]
+def _all_served(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Slots) -> Bools:
+    """The slots where every claim finds a free volume of its own or can get a new one."""
+    ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+    taken: dict[str, Bools] = {}
+    for claim in sorted(claims, key=lambda claim: (_wanted(claim), claim.metadata.name)):
+        served = np.zeros(ok.shape, dtype=np.bool_)
+        node = (claim.metadata.annotations or {}).get(SELECTED_NODE)
+        if not node:
+            _bind(claim, cluster, slots, served, taken)
+        storage_class = cluster.storage.class_of(claim)
+        if storage_class is not None and storage_class.provisioner not in ("", _NO_PROVISIONER):
+            served |= _provisionable(storage_class, cluster, slots)
+        if node:
+            # Its volume is being made for that node.
+            only = np.zeros(cluster.size, dtype=np.bool_)
+            if node in cluster.index:
+                only[cluster.index[node]] = True
+            served &= only[slots]
+        ok &= served
     return ok
+
+
+def _bind(claim: PersistentVolumeClaim, cluster: Cluster, slots: Slots, served: Bools, taken: dict[str, Bools]) -> None:
+    """On each slot, give the claim the smallest volume there that fits it and that no claim before it took."""
+    fitting = [volume for volume in cluster.storage.volumes.values() if _fits(volume, claim)]
+    for volume in sorted(fitting, key=lambda volume: (_size(volume), volume.metadata.name)):
+        here = _reachable(volume, cluster, slots) & ~served
+        before = taken.get(volume.metadata.name)
+        if before is not None:
+            here &= ~before
+        served |= here
+        taken[volume.metadata.name] = here if before is None else before | here
+
+
+def _size(volume: PersistentVolume) -> int:
+    return quantity.value((volume.spec.capacity or {}).get("storage", 0))
+
+
+def _wanted(claim: PersistentVolumeClaim) -> int:
+    requests = (claim.spec.resources.requests if claim.spec.resources else None) or {}
+    return quantity.value(requests.get("storage", 0))
 
 
 def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -127,8 +155,7 @@ def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
         return False
     if wanted.selector is not None and not selectors.matches(wanted.selector, volume.metadata.labels):
         return False
-    requests = (wanted.resources.requests if wanted.resources else None) or {}
-    enough = quantity.value((spec.capacity or {}).get("storage", 0)) >= quantity.value(requests.get("storage", 0))
+    enough = _size(volume) >= _wanted(claim)
     modes = set(wanted.access_modes or ()) <= set(spec.access_modes or ())
     return enough and modes and spec.storage_class_name == (wanted.storage_class_name or "")
 

@@ -121,6 +121,7 @@ class Dependent:
                 seating.put(leaf, at, slot)
                 if self._rest(way):
                     return True
+                self.budget.spend(STEP_COST * len(seating.since(mark)))
                 seating.undo(mark)
         return False
 

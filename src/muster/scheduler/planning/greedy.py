@@ -15,11 +15,14 @@ import numpy as np
 from muster.scheduler.planning.board import Mask
 from muster.scheduler.planning.domains import Domains, Potential, potential, ranked, score
 from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal
+from muster.scheduler.planning.rules import most
 from muster.scheduler.planning.seating import Mark, Seating, narrowed
 from muster.scheduler.planning.verdict import Budget
 
 MOST_DOMAINS_COMPARED = 8
+MOST_DOMAINS_TRIED = 64  # the search after this one knows which domains are alike
 WORTH_COUNTING = 16
+PODS_PER_STEP = 16
 
 Rescue = Callable[[Goal, "Mask | None"], bool]
 
@@ -47,8 +50,16 @@ class Greedy:
             return self._leaf(goal, mask)
         if goal.need == 0:
             return True
-        children = sorted(goal.open, key=self.burden, reverse=goal.need == len(goal.open))
-        return self._children(goal.need, children, mask)
+        return self._children(goal.need, self.in_order(goal), mask)
+
+    def in_order(self, goal: BranchGoal) -> list[Goal]:
+        """If all children are needed the hardest goes first, else those of high priority and then the easiest."""
+        if goal.need == len(goal.open):
+            return sorted(goal.open, key=self.burden, reverse=True)
+        return sorted(goal.open, key=self._eagerness)
+
+    def _eagerness(self, goal: Goal) -> tuple[int, float]:
+        return -top_priority(goal), self.burden(goal)
 
     def _children(self, need: int, children: Sequence[Goal], mask: Mask | None) -> bool:
         """Go round until enough hold or a round changes nothing: one child may wait for another's pods."""
@@ -85,11 +96,9 @@ class Greedy:
 
     def _enough_seats(self, leaf: LeafGoal, mask: Mask | None) -> bool:
         """Counting first: a large gang that cannot fit is not placed pod by pod to find out."""
-        shape = self.seating.shapes[leaf.lots[0].shape]
-        if leaf.need < WORTH_COUNTING or not shape.independent:
+        if leaf.need < WORTH_COUNTING:
             return True
-        seats = self.seating.trial.seats(shape)
-        return int(seats.sum() if mask is None else seats[mask].sum()) >= leaf.need
+        return most(self.seating.trial, self.seating.shapes[leaf.lots[0].shape], mask) >= leaf.need
 
     def _lots(self, leaf: LeafGoal, order: Sequence[int], wish: Sequence[int], missing: int, mask: Mask | None) -> int:
         """Go round while it helps: a lot may need the pods of another to be there first."""
@@ -114,7 +123,7 @@ class Greedy:
         order = order[:1] if exact else order
         best: tuple[int, int] | None = None
         compared = 0
-        for _, value in order:
+        for _, value in order[:MOST_DOMAINS_TRIED]:
             if not self.budget.spend():
                 break
             outcome = self._try_domain(goal, value, domains, found, last=len(order) == 1)
@@ -142,6 +151,7 @@ class Greedy:
         seating = self.seating
         mark = seating.mark()
         if not self._settle(goal, value, domains):
+            self.budget.spend(self._placed(mark) // PODS_PER_STEP)
             seating.undo(mark)
             return None
         if last or self._placed(mark) >= found.pods[value]:
@@ -194,7 +204,7 @@ class Greedy:
         if isinstance(goal, LeafGoal):
             return
         mask = self.scope_of(goal, mask)
-        for child in sorted(goal.open, key=self.burden):
+        for child in sorted(goal.open, key=self._eagerness):
             if not self.seating.won(child) and not self.secure(child, mask):
                 rescue(child, mask)
         for child in goal.open:
@@ -209,9 +219,12 @@ class Greedy:
         if isinstance(goal, LeafGoal):
             self._fill_leaf(goal, mask)
             return
-        for child in (*goal.open, *goal.done):
-            if self.seating.won(child) or any(child is other for other in goal.done):
-                self.fill(child, mask)
+        self._fill_children(goal, mask)
+
+    def _fill_children(self, goal: BranchGoal, mask: Mask | None) -> None:
+        running = [child for child in goal.open if self.seating.won(child)]
+        for child in sorted([*running, *goal.done], key=lambda child: -top_priority(child)):
+            self.fill(child, mask)
 
     def _fill_leaf(self, leaf: LeafGoal, mask: Mask | None) -> None:
         if len(leaf.lots) == 1:
@@ -231,12 +244,10 @@ class Greedy:
     def _extras_inside(self, goal: Goal, inside: Mask) -> None:
         """Extras of a group whose domain was just settled."""
         if isinstance(goal, BranchGoal):
-            for child in sorted(goal.open, key=self.burden):
+            for child in sorted(goal.open, key=self._eagerness):
                 if not self.seating.won(child):
                     self.secure(child, inside)
-            for child in (*goal.open, *goal.done):
-                if self.seating.won(child) or any(child is other for other in goal.done):
-                    self.fill(child, inside)
+            self._fill_children(goal, inside)
         else:
             self._fill_leaf(goal, inside)
 
@@ -267,6 +278,11 @@ class Greedy:
 def goal_size(goal: Goal) -> int:
     """All pending members below a group."""
     return sum(leaf.pending for leaf in _leaves(goal))
+
+
+def top_priority(goal: Goal) -> int:
+    """The highest priority of any pending member; members come in the order of priority."""
+    return max((leaf.members[0].priority for leaf in _leaves(goal) if leaf.members), default=0)
 
 
 def _leaves(goal: Goal) -> list[LeafGoal]:

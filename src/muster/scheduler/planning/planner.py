@@ -122,41 +122,73 @@ class _Planner:
         if key in self._lost:
             self._last = self._lost[key]
             return False
-        if any(not seating.shapes[shape].independent for shape in shapes):
+        dependent = any(not seating.shapes[shape].independent for shape in shapes)
+        held = self._search(goal, mask, dependent)
+        if not held and dependent and not self._last.complete:
             search = Dependent(self.greedy, self.budget)
             held = search.secure(goal, mask)
-            self._last = NotFound(search.complete, search.counted, tried_domains=search.orders)
-        else:
-            held = self._search(goal, mask)
+            self._last = NotFound(search.complete, search.counted, orders=search.orders)
         if held:
             seating.win(goal)
         else:
             self._lost[key] = self._last
         return held
 
-    def _search(self, goal: Goal, mask: Mask | None) -> bool:
+    def _search(self, goal: Goal, mask: Mask | None, dependent: bool) -> bool:
         board: Board = board_of(self.seating.trial, self.seating.shapes, _keys(goal))
-        found = Search(board, self.budget).solve(goal, board.everywhere(mask))
+        # Counts decide for members that depend on nodes only. For others they are worth a first try.
+        budget = Budget((self.budget.limit - self.budget.spent) // 2) if dependent else self.budget
+        found = Search(board, budget).solve(goal, board.everywhere(mask))
+        if dependent:
+            self.budget.spend(budget.spent)
         if isinstance(found, NotFound):
             self._last = found
             return False
-        self._apply(found)
-        return True
+        mark = self.seating.mark()
+        if self._apply(found, dependent):
+            return True
+        self.seating.undo(mark)
+        self._last = NotFound(complete=False)
+        return False
 
-    def _apply(self, found: Found) -> None:
-        for settled in found.seated:
-            for slot, count in zip(settled.nodes.tolist(), settled.counts.tolist(), strict=True):
-                self.seating.put(settled.leaf, settled.lot, slot, count)
+    def _apply(self, found: Found, dependent: bool) -> bool:
+        """Take the seats that were found; members that depend on each other only as the rules allow."""
+        wishes = [
+            (seated.leaf, seated.lot, slot, count)
+            for seated in found.seated
+            for slot, count in zip(seated.nodes.tolist(), seated.counts.tolist(), strict=True)
+        ]
+        if dependent and not self._seat_by_rule(wishes):
+            return False
+        for leaf, lot, slot, count in () if dependent else wishes:
+            self.seating.put(leaf, lot, slot, count)
         for goal, value in found.domains:
             self.seating.choose(goal, value)
         for goal in found.held:
             self.seating.win(goal)
+        return True
+
+    def _seat_by_rule(self, wishes: list[tuple[LeafGoal, int, int, int]]) -> bool:
+        """Go round while somebody can sit down where the counts put them."""
+        trial, shapes = self.seating.trial, self.seating.shapes
+        waiting = [wish[:3] for wish in wishes for _ in range(wish[3])]
+        while waiting:
+            left: list[tuple[LeafGoal, int, int]] = []
+            for leaf, lot, slot in waiting:
+                if trial.allows(shapes[leaf.lots[lot].shape])[slot]:
+                    self.seating.put(leaf, lot, slot)
+                else:
+                    left.append((leaf, lot, slot))
+            if len(left) == len(waiting) or not self.budget.spend(len(waiting)):
+                return False
+            waiting = left
+        return True
 
     def _failed(self, goal: Goal, last: NotFound) -> Infeasible | Undecided:
         left_out = tuple(short for child in _all(self.demand) for short in excluded(child))
         shortages = self.diagnosis.shortages(goal, self.mask) + left_out
         if not last.complete:
-            record = SearchRecord(self.budget.spent, 0, last.tried_domains, shortages)
+            record = SearchRecord(self.budget.spent, last.orders, last.tried_domains, shortages)
             return Undecided(record)
         return Infeasible(self.diagnosis.proof(goal, self.mask, last, shortages, self.budget.spent), self.budget.spent)
 

@@ -23,6 +23,7 @@ from muster.scheduler.planning.verdict import CountingProof, ExhaustionProof, Pr
 
 NEAREST = 5
 MOST_CHILDREN = 16
+MOST_SEATED = 200
 
 
 class Diagnosis:
@@ -55,6 +56,9 @@ class Diagnosis:
         room = [most(self.seating.trial, self.seating.shapes[lot.shape], mask) for lot in leaf.lots]
         worst = max(range(len(room)), key=lambda at: leaf.lots[at].preferred - room[at])
         empty = self._short_of(leaf.lots[worst].shape, mask)
+        if not self._worth_seating(leaf):
+            seats = min(leaf.need, sum(min(lot.count, have) for lot, have in zip(leaf.lots, room, strict=True)))
+            return Shortage(leaf.key, key, domain, seats, leaf.need)
         mark = self.seating.mark()
         missing = self.greedy.seat_lots(leaf, leaf.need, mask)
         unseated = [at for at, lot in enumerate(leaf.lots) if self.seating.seated(leaf, at) < lot.preferred]
@@ -63,6 +67,11 @@ class Diagnosis:
         self.seating.undo(mark)
         nodes = dict(empty).get(lacking[0][0], 0) if lacking else 0
         return Shortage(leaf.key, key, domain, leaf.need - missing, leaf.need, lacking, nodes)
+
+    def _worth_seating(self, leaf: LeafGoal) -> bool:
+        """Pods that depend on each other are seated one by one, which takes too long for many."""
+        shapes = self.seating.shapes
+        return leaf.need <= MOST_SEATED or all(shapes[lot.shape].independent for lot in leaf.lots)
 
     def _short_of(self, index: int, mask: Mask | None) -> list[tuple[str, int]]:
         """The resources that nodes of the scope have too little of for one more pod, and how many nodes do."""
@@ -121,7 +130,7 @@ class Diagnosis:
         """Seat the children that can be seated; what the others lack then."""
         failed: list[Goal] = []
         held = 0
-        for child in sorted(goal.open, key=self.greedy.burden, reverse=goal.need == len(goal.open)):
+        for child in self.greedy.in_order(goal):
             if self.greedy.secure(child, mask):
                 held += 1
             else:

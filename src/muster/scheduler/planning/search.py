@@ -49,6 +49,7 @@ class NotFound:
     weighed: tuple[Question, Weighed] | None = None
     classes: int = 0
     tried_domains: int = 0
+    orders: int = 0
 
 
 @dataclass(slots=True)

@@ -1,4 +1,8 @@
-"""From a trial to a board: the arrays of this moment, for shapes that depend on nodes only."""
+"""From a trial to a board: the arrays of this moment.
+
+For shapes that depend on nodes only the board is exact. For others it allows at least what the rules
+allow: what does not fit on the board does not fit at all.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muster.scheduler.planning.board import Board, Ints, count_seats
+from muster.scheduler.planning.rules import ceiling, repelled_keys
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Trial
@@ -21,7 +26,7 @@ def board_of(trial: Trial, shapes: Sequence[Shape], keys: Iterable[str]) -> Boar
     rows = np.flatnonzero(requests.any(axis=0))
     free: Ints = cluster.alloc[rows] - cluster.used[rows]
     requests = requests[:, rows]
-    seats = np.array([trial.seats(shape) for shape in shapes], dtype=np.int64)
+    seats = np.array([_seats(trial, shape) for shape in shapes], dtype=np.int64)
     allowed = seats > 0
     # A limit that is no resource (ports, attached volumes) shows as fewer seats than the amounts allow.
     for at in range(len(shapes)):
@@ -33,3 +38,10 @@ def board_of(trial: Trial, shapes: Sequence[Shape], keys: Iterable[str]) -> Boar
             free = np.vstack((free, seats[at][None, :]))
     columns = {key: cluster.labels(key) for key in keys}
     return Board(free, requests, allowed, cluster.rank, columns, cluster.label_id, limited=len(free) > len(rows))
+
+
+def _seats(trial: Trial, shape: Shape) -> Ints:
+    seats = ceiling(trial, shape)
+    for key in () if shape.independent else repelled_keys(shape.pod):
+        seats = np.where(trial.cluster.labels(key) > 0, np.minimum(seats, 1), seats)
+    return seats

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from muster.api.errors import forbidden
+from muster.api.gates import DEFAULT, PREEMPTION_POLICY, FeatureGates
 from muster.api.groups import PREEMPT_LOWER_PRIORITY
 from muster.server.resources.kind import Obj, Reader, Write
 
@@ -40,10 +41,14 @@ async def admit_pod_priority(write: Write, new: Obj, old: Obj | None) -> None:
         )
     _check_policy(write, spec, resolved, "pod")
     _apply(spec, resolved)
+    spec["preemptionPolicy"] = resolved.policy
 
 
-async def admit_group_priority(write: Write, new: Obj, old: Obj | None) -> None:
-    """A new group gets its priority and preemption policy; templates of Workloads are left as they are."""
+async def admit_group_priority(write: Write, new: Obj, old: Obj | None, gates: FeatureGates = DEFAULT) -> None:
+    """A new group gets its priority and, unless that is switched off, its preemption policy.
+
+    Templates of Workloads are left as they are.
+    """
     spec: Obj = new.get("spec") or {}
     if write.operation != "CREATE" or write.subresource:
         return
@@ -55,8 +60,10 @@ async def admit_group_priority(write: Write, new: Obj, old: Obj | None) -> None:
             f"priority set in the {noun} ({spec['priority']}) must match the priority computed ({resolved.value}) "
             "based on the priority class set in the spec",
         )
-    _check_policy(write, spec, resolved, noun)
     _apply(spec, resolved)
+    if gates.enabled(PREEMPTION_POLICY):
+        _check_policy(write, spec, resolved, noun)
+        spec["preemptionPolicy"] = resolved.policy
 
 
 async def admit_priority_class(write: Write, new: Obj, old: Obj | None) -> None:
@@ -109,7 +116,6 @@ def _apply(spec: Obj, resolved: Resolved) -> None:
     if resolved.name:
         spec["priorityClassName"] = resolved.name
     spec["priority"] = resolved.value
-    spec["preemptionPolicy"] = resolved.policy
 
 
 def _refuse(write: Write, why: str) -> Exception:

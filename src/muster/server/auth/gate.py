@@ -1,7 +1,8 @@
 """The door in front of the core: who asks (401), as whom (impersonation), may they (403), then the core's answer.
 
-Transport-free: the HTTP adapter hands over a request and what the caller presented. In-process clients that belong to
-the control plane itself talk to the core directly.
+Transport-free: the HTTP adapter hands over a request and what the caller presented, first without its body (`admit`),
+so that nobody has to be listened to before they are known. In-process clients that belong to the control plane itself
+talk to the core directly.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from muster.server.auth.impersonation import impersonated
 from muster.server.auth.rbac import Authorizer, Tables
 from muster.server.auth.rules import Action
 from muster.server.auth.tokens import TokenSigner
-from muster.server.request import Request, Response, WatchStream
+from muster.server.bodies import media_type
+from muster.server.request import APPLY_PATCH, Request, Response, WatchStream
 
 
 class Core(Protocol):
@@ -49,17 +51,26 @@ class Gate:
         }
 
     async def handle(self, request: Request, presented: Presented) -> Response | WatchStream:
+        """The whole way: the door, then the answer."""
         try:
-            user = self._authenticator.user(presented, request.path)
-            if presented.impersonate:
-                user = impersonated(user, presented.impersonate, self._authorizer)
-            request.user = user
-            action = action_of(request)
-            self._authorizer.check(user, action)
-            if action.verb in ("patch", "update"):
-                self._check_create(request, action)
+            self.admit(request, presented)
         except ApiError as error:
             return failure(error)
+        return await self.answer(request)
+
+    def admit(self, request: Request, presented: Presented) -> None:
+        """Let a request in, with its user set, or raise 401 or 403. Looks at the head of the request only."""
+        user = self._authenticator.user(presented, request.path)
+        if presented.impersonate:
+            user = impersonated(user, presented.impersonate, self._authorizer)
+        request.user = user
+        action = action_of(request)
+        self._authorizer.check(user, action)
+        if action.verb in ("patch", "update"):
+            self._check_create(request, action)
+
+    async def answer(self, request: Request) -> Response | WatchStream:
+        """Answer a request that was let in."""
         page = self._pages.get(request.path)
         if page is not None:
             content_type, make = page
@@ -80,7 +91,7 @@ class Gate:
 
     def _may_create(self, request: Request, action: Action) -> bool:
         if action.verb == "patch":
-            return request.headers.get("content-type", "").startswith("application/apply-patch")
+            return media_type(request) == APPLY_PATCH
         return (action.group, action.resource) in self._creates_on_update
 
 

@@ -84,6 +84,7 @@ _KINDS: tuple[Kind, ...] = (
         selectable={"status.phase": _field("status", "phase")},
         name_rule="label",
         returns_deleted=True,
+        verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     ),
     _core(
         "Node",
@@ -393,7 +394,7 @@ def _enabled(kind: Kind, gates: FeatureGates) -> bool:
 
 
 def _with_hooks(kind: Kind, gates: FeatureGates) -> Kind:
-    admit = admitters_for(kind.group, kind.plural, kind.namespaced)
+    admit = admitters_for(kind.group, kind.plural, kind.namespaced, gates)
     module = _GROUP_KINDS.get(kind.plural) if kind.group == SCHEDULING else None
     if module is not None:
         return replace(
@@ -404,5 +405,5 @@ def _with_hooks(kind: Kind, gates: FeatureGates) -> Kind:
             admit=admit,
         )
     # The two faces of events share one store, and so one set of rules.
-    rules = rules_for("" if kind.face is not None else kind.group, kind.plural)
+    rules = rules_for("" if kind.face is not None else kind.group, kind.plural, gates)
     return replace(kind, default=rules.default, prepare=rules.prepare, validate=rules.validate, admit=admit)

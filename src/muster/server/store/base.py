@@ -22,6 +22,7 @@ from muster.server.store.records import (
     KeyExistsError,
     Record,
     RevisionMismatchError,
+    StoreFailedError,
 )
 from muster.server.store.table import Table
 
@@ -148,8 +149,15 @@ class Store(ABC):
         return 0
 
     async def settle(self) -> None:
-        """Wait until everything accepted so far is durable."""
+        """Wait until everything accepted so far is durable, or has failed."""
         return None
+
+    async def durable(self, record: Record) -> None:
+        """Wait until a record that `head` gave may be shown: a crash must not take back what was answered."""
+        if record.revision > self.revision:
+            await self.settle()
+        if record.revision > self.revision:
+            raise StoreFailedError(self.failure)
 
     @property
     def failure(self) -> str:

@@ -1,0 +1,58 @@
+"""The real Kubernetes binaries, built once and cached outside the checkout, and clusters made from them."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from e2e.kube.cluster import RealCluster
+
+from muster.api.crds import crds
+from tests.e2e.processes import Kubectl
+
+ROOT = Path(__file__).parents[2]
+CONFORMANCE = ROOT.parent / "shared" / "conformance"
+
+
+@pytest.fixture(scope="session")
+def kube() -> Path:
+    """The directory of kube-apiserver, kube-scheduler, kube-controller-manager, kubectl and etcd."""
+    built = subprocess.run([ROOT / "e2e" / "kube" / "build.sh"], capture_output=True, text=True, check=False)
+    if built.returncode == 3:
+        pytest.skip(f"no Kubernetes binaries: {built.stderr.strip()}")
+    assert built.returncode == 0, built.stderr
+    return Path(built.stdout.strip().splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def native(kube: Path) -> Iterator[RealCluster]:
+    """A cluster whose server has the group API, with the controllers that groups need."""
+    with RealCluster(kube, native=True) as cluster:
+        cluster.start_controller_manager()
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def stock(kube: Path) -> Iterator[RealCluster]:
+    """A cluster as most are: without the group API."""
+    with RealCluster(kube, native=False) as cluster:
+        cluster.start_controller_manager(("garbage-collector-controller", "namespace-controller"))
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def with_crds(stock: RealCluster, kube: Path) -> RealCluster:
+    """The same with Muster's custom resources."""
+    kubectl = Kubectl(kube, stock.kubeconfig)
+    kubectl("apply", "-f", "-", input=yaml.safe_dump_all(crds()))
+    kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    return stock
+
+
+@pytest.fixture(scope="session")
+def conformance() -> Path:
+    """The conformance suite, where it is checked out beside the project."""
+    if not CONFORMANCE.is_dir():
+        pytest.skip(f"no conformance suite at {CONFORMANCE}")
+    return CONFORMANCE
