@@ -91,6 +91,7 @@ class RealCluster:
 
     bin_dir: Path
     native: bool = True
+    audit: bool = False  # log who asked for what; see `requests_of`
     server: str = field(init=False, default="")
     kubeconfig: Path = field(init=False)
     root: Path = field(init=False)
@@ -185,6 +186,7 @@ class RealCluster:
             f"--disable-admission-plugins={','.join(DISABLED_ADMISSION)}",
             *self._gate_flags(),
             *self._runtime_flags(),
+            *self._audit_flags(),
         )
         apiserver.wait_for("/readyz", self.ca_file)
         # The server is ready before it has made the namespaces which every test takes for granted.
@@ -222,6 +224,35 @@ class RealCluster:
 
     def _runtime_flags(self) -> list[str]:
         return [f"--runtime-config={','.join(f'{v}=true' for v in NATIVE_VERSIONS)}"] if self.native else []
+
+    def _audit_flags(self) -> list[str]:
+        if not self.audit:
+            return []
+        policy = self.root / "audit-policy.json"
+        stages = ["RequestReceived", "ResponseStarted"]
+        rules = {"rules": [{"level": "Metadata"}], "omitStages": stages}
+        policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", **rules}))
+        return [f"--audit-policy-file={policy}", f"--audit-log-path={self.root / 'audit.log'}"]
+
+    def requests_of(self, user: str) -> set[tuple[str, str, str]]:
+        """The (verb, API group, resource or resource/subresource) of all that a user asked for and has been answered."""
+        found: set[tuple[str, str, str]] = set()
+        for line in (self.root / "audit.log").read_text().splitlines():
+            event = json.loads(line)
+            where = event.get("objectRef") or {}
+            if event["user"].get("username") == user and where.get("resource"):
+                resource = "/".join(part for part in (where["resource"], where.get("subresource")) if part)
+                found.add((event["verb"], where.get("apiGroup", ""), resource))
+        return found
+
+    def as_service_account(self, namespace: str, name: str) -> Path:
+        """A kubeconfig with a fresh token of a service account."""
+        kubectl = [self.bin_dir / "kubectl", "--kubeconfig", self.kubeconfig]
+        command = [*kubectl, "create", "token", name, "--namespace", namespace, "--duration=24h"]
+        made = subprocess.run(command, check=True, capture_output=True, text=True)
+        user = f"system:serviceaccount:{namespace}:{name}"
+        self._tokens[user] = made.stdout.strip()
+        return self._write_kubeconfig(user)
 
     def _make_service_account_key(self) -> Path:
         private, public = self.root / "sa.key", self.root / "sa.pub"

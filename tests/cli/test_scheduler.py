@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,6 +23,15 @@ from tests.engine.builders import a_node, a_pod
 from tests.engine.conftest import eventually
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@pytest.fixture(autouse=True)
+def restored_logs() -> Iterator[None]:
+    """The command sets up logging for its process; here that is the tests' own."""
+    logger = logging.getLogger("muster")
+    before = (logger.handlers, logger.level, logger.propagate)
+    yield
+    logger.handlers, logger.level, logger.propagate = before
 
 
 def spare_port() -> int:

@@ -8,10 +8,25 @@ import pytest
 import yaml
 from e2e.kube.cluster import RealCluster
 
-from tests.e2e.processes import scheduler
+from muster.api.installation import NAME, NAMESPACE, installation
+from muster.api.manifests import CRD_GROUP
+from tests.e2e.processes import Kubectl, scheduler
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
+# Used in a conflict, for volumes, for events of controllers and for readers of the metrics.
+ONLY_WHEN_NEEDED = {
+    ("get", "", "pods"),
+    ("get", "", "persistentvolumeclaims"),
+    ("patch", "", "persistentvolumeclaims"),
+    ("get", "scheduling.k8s.io", "podgroups"),
+    ("get", "scheduling.k8s.io", "compositepodgroups"),
+    ("create", "", "events"),
+    ("patch", "", "events"),
+    ("patch", "events.k8s.io", "events"),
+    ("create", "authentication.k8s.io", "tokenreviews"),
+    ("create", "authorization.k8s.io", "subjectaccessreviews"),
+}
 SHIM = Path(__file__).with_name("crd_conformance.py")
 
 
@@ -27,7 +42,7 @@ def labels(scenario: Path) -> list[str]:
 
 def run(command: list[Path | str], cluster: RealCluster, files: list[Path]) -> None:
     done = subprocess.run(
-        [sys.executable, *command, "--kubeconfig", cluster.kubeconfig, *files],
+        [sys.executable, *command, "--retries", "1", "--kubeconfig", cluster.kubeconfig, *files],
         capture_output=True,
         text=True,
         check=False,
@@ -36,11 +51,38 @@ def run(command: list[Path | str], cluster: RealCluster, files: list[Path]) -> N
     assert f"{len(files)} passed, 0 failed" in done.stdout, done.stdout
 
 
-def test_native_groups(native: RealCluster, conformance: Path, tmp_path: Path) -> None:
-    with scheduler(native.kubeconfig, tmp_path / "muster.log") as muster:
-        assert "PodGroup scheduling.k8s.io/v1beta1" in muster.said()
-        run([conformance / "run_conformance.py"], native, scenarios(conformance))
-        assert "failed unexpectedly" not in muster.said()
+def test_native_groups_with_no_more_rights_than_installed(kube: Path, conformance: Path, tmp_path: Path) -> None:
+    with RealCluster(kube, native=True, audit=True) as cluster:
+        cluster.start_controller_manager()
+        account = installed_account(kube, cluster)
+        with scheduler(account, tmp_path / "muster.log", "--scheduler-name", "muster") as muster:
+            assert "PodGroup scheduling.k8s.io/v1beta1" in muster.said()
+            suite = [conformance / "run_conformance.py", "--scheduler-name", "muster"]
+            run(suite, cluster, scenarios(conformance))
+            assert "failed unexpectedly" not in muster.said()
+            assert "missing permission" not in muster.said()
+        used = cluster.requests_of(f"system:serviceaccount:{NAMESPACE}:{NAME}")
+    assert granted() - used - ONLY_WHEN_NEEDED == set()
+
+
+def granted() -> set[tuple[str, str, str]]:
+    """What the installed ClusterRole allows on a cluster with the native API."""
+    rules = next(each["rules"] for each in installation("muster") if each["kind"] == "ClusterRole")
+    return {
+        (verb, group, resource)
+        for rule in rules
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        if group != CRD_GROUP
+    }
+
+
+def installed_account(kube: Path, cluster: RealCluster) -> Path:
+    """Apply all of the installation but the pods themselves, and be its account."""
+    objects = [each for each in installation("muster") if each["kind"] not in ("Deployment", "PodDisruptionBudget")]
+    Kubectl(kube, cluster.kubeconfig).create(*objects)
+    return cluster.as_service_account(NAMESPACE, NAME)
 
 
 def test_groups_as_custom_resources(with_crds: RealCluster, conformance: Path, tmp_path: Path) -> None:

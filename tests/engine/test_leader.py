@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Any
 
 import pytest
 
+from muster.api.errors import not_found
 from muster.api.resources import LEASES
 from muster.client.clock import micro_timestamp
 from muster.engine.engine import Engine, LeadershipLost, Rivalry, Settings
 from muster.engine.leader import Election, Elector
+from muster.engine.lease_thread import ElectorThread
 from muster.engine.pace import Pace
 from tests.engine.builders import FirstNodeBrain, Profiles
 from tests.engine.conftest import World, eventually
@@ -136,6 +140,87 @@ async def test_a_write_under_way_at_the_deadline_is_cut_off(world: World):
 def _refuse(name: str) -> None:
     if name.startswith("leases"):
         raise ConnectionError("cut off")
+
+
+async def test_a_brain_that_thought_past_the_deadline_commits_nothing(world: World):
+    class Ponderous(FirstNodeBrain):
+        def next(self, now: float):
+            made = super().next(now)
+            if made:
+                think(0.6)
+            return made
+
+    await world.node()
+    engine = an_engine(world, world.client, Ponderous(), "one")
+    task = run(world, engine)
+    await leads(engine)
+    await world.pod("p")
+
+    with pytest.raises(LeadershipLost):
+        await asyncio.wait_for(asyncio.shield(task), 5)
+
+    assert world.client.verbs("bind") == []
+
+
+def think(seconds: float) -> None:
+    """Hold up the event loop, as a long turn of the brain does."""
+    time.sleep(seconds)
+
+
+class Leases:
+    """As much of a server as an election needs, for any thread."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.down = False
+
+    async def get(self, resource: Any, name: str, namespace: str) -> dict[str, Any]:
+        if self.down:
+            raise ConnectionError("down")
+        if self.lease is None:
+            raise not_found("", "leases", name)
+        return self.lease
+
+    async def create(self, resource: Any, obj: dict[str, Any]) -> dict[str, Any]:
+        self.lease = obj
+        return obj
+
+    async def update(self, resource: Any, obj: dict[str, Any]) -> dict[str, Any]:
+        self.lease = obj
+        return obj
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_an_elector_in_its_own_thread_renews_while_the_engine_thinks():
+    leases = Leases()
+    elector = ElectorThread(lambda: leases, an_election("me"), Pace.real())  # type: ignore[arg-type]
+    task = asyncio.create_task(elector.run(lambda: None))
+    await asyncio.wait_for(elector.leading.wait(), 5)
+
+    think(0.8)
+
+    assert elector.may_write()
+    task.cancel()
+    await elector.release()
+    assert leases.lease is not None
+    assert leases.lease["spec"]["holderIdentity"] == ""
+    assert not elector.may_write()
+
+
+async def test_an_elector_in_its_own_thread_tells_when_the_lease_is_lost():
+    leases, expired = Leases(), asyncio.Event()
+    elector = ElectorThread(lambda: leases, an_election("me"), Pace.real())  # type: ignore[arg-type]
+    task = asyncio.create_task(elector.run(expired.set))
+    await asyncio.wait_for(elector.leading.wait(), 5)
+
+    leases.down = True
+
+    with pytest.raises(LeadershipLost):
+        await asyncio.wait_for(task, 5)
+    assert expired.is_set()
+    assert not elector.may_write()
 
 
 async def test_an_expired_lease_is_taken_by_the_next_one(world: World):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from random import Random
 
 import numpy as np
@@ -14,7 +15,7 @@ from muster.scheduler.constraints import DEFAULT
 from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
 from muster.scheduler.profile import Profile, default_profile
 from tests.properties import random_worlds as worlds
-from tests.scheduler.constraints.builders import a_cluster, a_node, a_pod, asked
+from tests.scheduler.constraints.builders import a_claim, a_class, a_cluster, a_node, a_pod, a_volume, asked, using
 
 often = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 CURVE = {"shape": [{"utilization": 0, "score": 3}, {"utilization": 60, "score": 10}, {"utilization": 100, "score": 1}]}
@@ -53,7 +54,8 @@ def everything(cluster: Cluster) -> dict[str, object]:
     for what, label_class in tallies._classes.items():
         found[f"class {what}"] = (dict(label_class.seats), dict(label_class.dying))
     storage = cluster.storage
-    found["storage"] = repr((storage._uses, storage._counted, storage._attached))
+    held = (storage._uses, storage._counted, storage._attached, storage.reservations._kept)
+    found["storage"] = copy.deepcopy(held)
     return found
 
 
@@ -105,6 +107,32 @@ def _something(draw: Random, cluster: Cluster, trial, shapes, marks) -> None:
             if slot >= 0:
                 trial.place(shape, slot)
                 trial.unplace(shape, slot)
+
+
+@often
+@given(st.integers(0, 2**32))
+def test_a_trial_leaves_claims_and_kept_volumes_as_they_were(seed: int) -> None:
+    draw = Random(seed)
+    local = a_class(provisioner="kubernetes.io/no-provisioner")
+    cluster = a_cluster(*(a_node(f"n{i}", zone="ab"[i % 2]) for i in range(4)), local)
+    for i in range(5):
+        cluster.change(
+            "PersistentVolume", a_volume(f"v{i}", zone=draw.choice("ab"), size=draw.choice(("10Gi", "30Gi")))
+        )
+        cluster.change("PersistentVolumeClaim", a_claim(f"c{i}"))
+    for i in range(2):
+        cluster.assume(using(f"c{i}", name=f"p{i}"), f"n{draw.randrange(4)}")
+    if draw.random() < 0.5:
+        cluster.forget("ns-p0")
+    pods = [using(f"c{i}", *(["c4"] if draw.random() < 0.3 else []), name=f"q{i}") for i in range(4)]
+    shapes = [cluster.shape(pod, PROFILES[0]) for pod in pods]
+    before, cached = everything(cluster), keys(cluster, shapes)
+    with cluster.trial() as trial:
+        marks: list[tuple[int, dict[str, object]]] = []
+        for _ in range(12):
+            _something(draw, cluster, trial, shapes, marks)
+    assert everything(cluster) == before
+    assert keys(cluster, shapes) == cached
 
 
 @often

@@ -23,6 +23,10 @@ _SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$
 _QUALIFIED = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 
 _TEXTS: dict[str, Schema] = {
+    **{
+        f"{holder}.priorityClassName": {"maxLength": 253}
+        for holder in ("PodGroupSpec", "CompositePodGroupSpec", "PodGroupTemplate", "CompositePodGroupTemplate")
+    },
     "PodGroupTemplate.name": {"maxLength": 63, "pattern": _LABEL},
     "CompositePodGroupTemplate.name": {"maxLength": 63, "pattern": _LABEL},
     "WorkloadReference.workloadName": {"maxLength": 253, "pattern": _SUBDOMAIN},

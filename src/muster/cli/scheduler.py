@@ -88,7 +88,7 @@ async def _serve(options: dict[str, Any]) -> int:
     from muster.engine.served import TooOld
     from muster.engine.site import Site
 
-    client, leases, engine = _engine(options)
+    client, engine = _engine(options)
     site = Site(engine, client)
     try:
         await _listen(site, options)
@@ -104,10 +104,9 @@ async def _serve(options: dict[str, Any]) -> int:
     finally:
         await site.close()
         await client.close()
-        await leases.close()
 
 
-def _engine(options: dict[str, Any]) -> tuple[HTTPClient, HTTPClient, Engine]:
+def _engine(options: dict[str, Any]) -> tuple[HTTPClient, Engine]:
     import dataclasses
     import gc
 
@@ -146,10 +145,14 @@ def _engine(options: dict[str, Any]) -> tuple[HTTPClient, HTTPClient, Engine]:
         tune_gc=True,
     )
     gc.set_threshold(50_000, 20, 100)
-    # The lease must be renewed in time however busy the other client is, so it has a client without a limit.
-    client, leases = HTTPClient(found), HTTPClient(dataclasses.replace(found, qps=0.0))
-    engine = Engine(client, config, settings, config_source=whole, lease_client=leases, upkeep=_upkeep)
-    return client, leases, engine
+    client = HTTPClient(found)
+
+    def connect_leases() -> HTTPClient:
+        # The lease must be renewed in time however busy the other client is: this one knows no limit.
+        return HTTPClient(dataclasses.replace(found, qps=0.0))
+
+    engine = Engine(client, config, settings, config_source=whole, connect_leases=connect_leases, upkeep=_upkeep)
+    return client, engine
 
 
 async def _upkeep(client: Client, served: Served) -> None:

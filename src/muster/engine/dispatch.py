@@ -27,6 +27,18 @@ from muster.scheduler.events import Event
 POD_SCHEDULED = "PodScheduled"
 
 
+def _urgent_first(decisions: list[Decision]) -> list[Decision]:
+    """Nothing waits for what a bound pod does not need any more, nor for events."""
+    bound = {each.pod for each in decisions if isinstance(each, Bind)}
+
+    def rank(decision: Decision) -> int:
+        if isinstance(decision, Emit):
+            return 2
+        return 1 if isinstance(decision, Nominate) and not decision.node and decision.pod in bound else 0
+
+    return sorted(decisions, key=rank)
+
+
 class Dispatcher:
     """Carries out lists of decisions."""
 
@@ -56,7 +68,7 @@ class Dispatcher:
         chosen: list[SelectNode] = []  # for the bind that follows them
         gang: tuple[list[Bind], list[SelectNode]] = ([], [])
         together = any(isinstance(each, SelectNode) for each in decisions)
-        for decision in decisions:
+        for decision in _urgent_first(decisions):
             match decision:
                 case Bind() if together and self._in_group(decision.pod):
                     gang[0].append(decision)

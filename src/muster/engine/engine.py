@@ -26,7 +26,8 @@ from muster.engine.facts import Facts
 from muster.engine.fence import FencedClient
 from muster.engine.informer import Informer
 from muster.engine.lanes import BIND, Lanes
-from muster.engine.leader import Elector, LeadershipLost, rival_of_default_scheduler
+from muster.engine.leader import Election, Elector, LeadershipLost, rival_of_default_scheduler
+from muster.engine.lease_thread import ElectorThread
 from muster.engine.logs import V, keys
 from muster.engine.membership import membership
 from muster.engine.metrics import BrainView, Metrics
@@ -64,7 +65,10 @@ Upkeep = Callable[[Client, Served], Awaitable[None]]
 
 
 class Engine:
-    """Runs a brain against an API server until it is stopped."""
+    """Runs a brain against an API server until it is stopped.
+
+    With `connect_leases` the lease is renewed in a thread of its own, through a client made there.
+    """
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class Engine:
         pace: Pace | None = None,
         metrics: Metrics | None = None,
         config_source: dict[str, object] | None = None,
-        lease_client: Client | None = None,
+        connect_leases: Callable[[], Client] | None = None,
         upkeep: Upkeep | None = None,
     ) -> None:
         self.settings = settings or Settings()
@@ -90,11 +94,11 @@ class Engine:
         self.ready = asyncio.Event()
         self.served: Served | None = None
         self.informers: dict[str, Informer] = {}
-        self.elector: Elector | None = None
+        self.elector: Elector | ElectorThread | None = None
         self.stopping = False
         self._source = config_source or {}
         self._client = client
-        self._lease_client = lease_client or client
+        self._connect_leases = connect_leases
         self._upkeep = upkeep
         self._keeping_up: asyncio.Task[None] | None = None
         self._given_pace = pace
@@ -192,7 +196,7 @@ class Engine:
 
     def _assemble(self, served: Served) -> None:
         settings = self.settings
-        self.elector = Elector(self._lease_client, settings.election, self.pace) if settings.election else None
+        self.elector = self._elector(settings.election) if settings.election is not None else None
         fenced = self._fenced = FencedClient(self._client, self.elector.may_write if self.elector else lambda: True)
         self._lanes = Lanes(settings.limits, self._crashed, self.metrics.wrote)
         self._facts = Facts(self._look)
@@ -215,6 +219,11 @@ class Engine:
         self.metrics.registry.register(BrainView(self.brain, self._lanes.pending))
         if settings.decision_log is not None:
             self._log = DecisionLog.open(settings.decision_log, self._source, settings)
+
+    def _elector(self, election: Election) -> Elector | ElectorThread:
+        if self._connect_leases is None:
+            return Elector(self._client, election, self.pace)
+        return ElectorThread(self._connect_leases, election, self.pace)
 
     def _look(self, kind: str, namespace: str, name: str) -> object:
         informer = self.informers.get(kind)

@@ -73,17 +73,20 @@ class Elector:
         self.leading.set()
         timer = self._arm(expired)
         try:
-            while True:
+            while not self.lost.is_set():
                 await self._pace.sleep(self.election.retry_period)
+                # Past the deadline the lease may be anyone's, and what was under way has been cut off: no way back.
+                if self._pace.now() >= self.deadline:
+                    break
                 if await self._turn():
                     timer.cancel()
                     timer = self._arm(expired)
-                elif self.holder not in ("", self.election.identity) or self._pace.now() >= self.deadline:
+                elif self.holder not in ("", self.election.identity):
                     break
         finally:
             timer.cancel()
-        self.lost.set()
-        expired()
+        if not self.lost.is_set():
+            self._expire(expired)
         raise LeadershipLost(f"lost the lease {self._name()} (held by {self.holder or 'nobody'})")
 
     async def release(self) -> None:
@@ -169,7 +172,11 @@ class Elector:
 
     def _arm(self, expired: Callable[[], None]) -> asyncio.TimerHandle:
         loop = asyncio.get_running_loop()
-        return loop.call_later(max(0.0, self.deadline - self._pace.now()), expired)
+        return loop.call_later(max(0.0, self.deadline - self._pace.now()), self._expire, expired)
+
+    def _expire(self, expired: Callable[[], None]) -> None:
+        self.lost.set()
+        expired()
 
     def _jittered(self) -> float:
         return self.election.retry_period * (1.0 + 0.2 * self._pace.chance())

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED
 from muster.scheduler.decisions import Bind, Decision, Evict, Ref, SetCondition
-from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, Removed
+from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, EvictFailed, Removed
 
 LONG = [0.001 * 2**i for i in range(15)]
 SLI = [0.01 * 2**i for i in range(20)]
@@ -126,6 +126,8 @@ class Metrics:
         elif isinstance(event, BindFailed):
             pod = self._pending.get(event.uid)
             self.attempts.labels("error", pod.profile if pod else "").inc()
+        elif isinstance(event, EvictFailed):
+            self.workload_preemptions.labels("error").inc()
         elif isinstance(event, Removed) and event.kind == "Pod":
             self._pending.pop(event.uid, None)
 

@@ -17,7 +17,7 @@ from muster.scheduler.groups import Group, Member
 from muster.scheduler.planning import plan, validate
 from muster.scheduler.planning.demand import Demand, Leaf, leaves
 from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Seat, Undecided, Verdict
-from muster.scheduler.queue import BINDING, Lack, Root, Want
+from muster.scheduler.queue import BINDING, PREEMPTING, Lack, Root, Want
 from muster.scheduler.refusals import Refusals
 from muster.scheduler.shapes import Shape
 from muster.scheduler.waiting import own_wait
@@ -45,7 +45,11 @@ def attempt(world: World, root: Root, now: float) -> list[Decision]:
     fault = find_fault(root.group, world.forest) if root.group is not None else None
     if fault is not None:
         return list(_reject(world, root, fault, now))
-    outcome = evaluate(world, root)
+    demand = demand_of(root, world.shape_of, world.domain_of)
+    promised = evicting.promised(world, root, demand)
+    if promised is not None:
+        return list(_commit(world, root, promised))
+    outcome = evaluate(world, root, demand)
     match outcome.verdict:
         case Placed() as placed:
             wrong = validate(placed, outcome.demand, world.cluster, held=world.held_against(root))
@@ -53,10 +57,10 @@ def attempt(world: World, root: Root, now: float) -> list[Decision]:
                 return list(_reject(world, root, Fault("SchedulerError", f"the plan was refused: {wrong}"), now))
             return list(_commit(world, root, placed))
         case Infeasible():
-            waiting = evicting.make_room(world, root, outcome.demand, now)
-            return waiting if waiting is not None else list(_park(world, root, outcome, now))
+            decisions = evicting.make_room(world, root, demand, now)
         case Undecided():
-            return list(_park(world, root, outcome, now))
+            decisions = evicting.keep_waiting(world, root, demand)
+    return decisions if root.state == PREEMPTING else [*decisions, *_park(world, root, outcome, now)]
 
 
 def evaluate(world: World, root: Root, demand: Demand | None = None, evicted: Iterable[str] = ()) -> Outcome:
@@ -141,7 +145,11 @@ def _park(world: World, root: Root, outcome: Outcome, now: float) -> Iterator[De
         own = refusal.text() if refusal is not None else f"pod group is unschedulable, {text}"
         yield from _tell_pod(world, member, text if isinstance(verdict, Undecided) else own)
     was_woken = root.epoch == world.queue.epoch
-    world.queue.park(root, _lack(outcome), now)
+    lack = _lack(outcome)
+    if root.key in world.awaiting_binds:
+        world.awaiting_binds.discard(root.key)
+        lack.culprits |= {evicting.IN_FLIGHT}
+    world.queue.park(root, lack, now)
     if was_woken:
         world.queue.pass_on(root, world.capacity, now)
 

@@ -214,7 +214,7 @@ class Cluster(NodeColumns):
         for tally in footprint.carried:
             tally.add(slot, count)
         if footprint.claims:
-            self.storage.use(footprint.label_class.namespace, footprint.claims, slot, count)
+            self._use_claims(footprint, slot, count)
         self.loads.add(slot)
 
     def load_many(self, footprint: Footprint, slots: Ints, counts: Ints) -> None:
@@ -227,8 +227,17 @@ class Cluster(NodeColumns):
             for tally in footprint.carried:
                 tally.add(slot, count)
             if footprint.claims:
-                self.storage.use(footprint.label_class.namespace, footprint.claims, slot, count)
+                self._use_claims(footprint, slot, count)
         self.loads.add_many(slots)
+
+    def restore_reservations(self, state: dict[tuple[str, str], str]) -> None:
+        """Who kept which free volume before; a claim that comes back might choose another one."""
+        self.storage.reservations.restore(state)
+        self.versions["reservations"] = self.storage.reservations.version
+
+    def _use_claims(self, footprint: Footprint, slot: int, count: int) -> None:
+        self.storage.use(footprint.label_class.namespace, footprint.claims, slot, count)
+        self.versions["reservations"] = self.storage.reservations.version
 
     # --- nodes -------------------------------------------------------------------------------------
 
@@ -282,6 +291,7 @@ class Cluster(NodeColumns):
         if not changed:
             return changes.NOTHING
         self.versions["storage"] = self.versions.get("storage", 0) + 1
+        self.versions["reservations"] = self.storage.reservations.version
         return frozenset((changes.STORAGE,))
 
     def mention(self, keys: Iterable[str]) -> None:

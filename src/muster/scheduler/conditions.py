@@ -7,7 +7,7 @@ object's own status, so a restart repeats nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from muster.api import groups as api
 from muster.api import types
@@ -30,7 +30,11 @@ class Conditions:
     def learn(self, uid: str, conditions: tuple[types.Condition, ...] | None) -> None:
         """Take what an object's status says as said, where nothing newer was decided since."""
         for condition in conditions or ():
-            self._said.setdefault((uid, condition.type), (condition.status, condition.reason, condition.message))
+            key = (uid, condition.type)
+            if key not in self._said:
+                self._said[key] = (condition.status, condition.reason, condition.message)
+                if key[1] == api.DISRUPTION_TARGET and self._said[key][:2] == ("True", PREEMPTION_BY_SCHEDULER):
+                    self.evicted.add(uid)
 
     def forget(self, uid: str) -> None:
         for key in [(uid, kind) for kind in _KINDS]:
@@ -57,12 +61,16 @@ class Conditions:
             return None
         return self.say(group.ref, type_, status, reason, message)
 
-    def review(self, group: Group) -> Iterator[SetCondition]:
+    def review(self, group: Group, still_leaving: Callable[[Group], bool]) -> Iterator[SetCondition]:
         """What the present state of one group asks to be said."""
         if group.obj is None:
             return
         if group.quorum_bound:
             yield from self._met(group)
+            if group.ref.uid in self.evicted and not still_leaving(group):
+                self.evicted.discard(group.ref.uid)
+                text = "the group is bound again"
+                yield from _some(self.say(group.ref, api.DISRUPTION_TARGET, "False", "QuorumBound", text))
         elif group.scheduled_once:
             what = "members" if group.is_leaf else "child groups"
             text = f"{group.confirmed} of {group.minimum} {what} are bound"
@@ -73,11 +81,6 @@ class Conditions:
         yield from _some(self.initially_scheduled(group, "True", "Scheduled"))
         group.scheduled_once = True
         yield from _some(self.say(group.ref, api.QUORUM_MET, "True", "QuorumBound"))
-        target = self.last(group.ref.uid, api.DISRUPTION_TARGET)
-        if target is not None and target[0] == "True" and group.ref.uid in self.evicted:
-            text = "the group is bound again"
-            yield from _some(self.say(group.ref, api.DISRUPTION_TARGET, "False", "QuorumBound", text))
-        self.evicted.discard(group.ref.uid)
 
 
 _KINDS = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from muster.scheduler import evicting, waiting
-from muster.scheduler.attempt import attempt, take_seats, tell_groups
+from muster.scheduler.attempt import MOST_NOTE, attempt, take_seats, tell_groups
 from muster.scheduler.cluster import Cluster
 from muster.scheduler.conditions import POD_SCHEDULED
 from muster.scheduler.config import Config
@@ -126,14 +126,14 @@ class Brain:
                 group = group.parent if not group.cyclic else None
         world.reviewed.clear()
         for group in sorted(seen.values(), key=lambda g: (not g.is_leaf, g.key)):
-            yield from world.conditions.review(group)
+            yield from world.conditions.review(group, lambda found: evicting.still_leaving(world, found))
         for top in {g.root().key: g.root() for g in seen.values()}.values():
             self._note_broken(top, now)
 
     def _note_broken(self, top: Group, now: float) -> None:
         """A tree that never ran as a whole and is bound in part has a deadline."""
         world = self.world
-        partly = any(0 < leaf.confirmed < leaf.minimum and not leaf.scheduled_once for leaf in top.leaves())
+        partly = not top.scheduled_once and not top.quorum_bound and any(leaf.confirmed > 0 for leaf in top.leaves())
         if partly and top.key in world.queue.roots:
             world.broken_since.setdefault(top.key, now)
         else:
@@ -167,19 +167,23 @@ class Brain:
                     yield said
 
     def _tear_down(self, now: float) -> Iterator[Decision]:
-        """A gang that never ran and could not be completed in time gives its seats back, where its pods come again."""
+        """A tree that never ran and could not be completed in time gives its seats back, where its pods come again."""
         world = self.world
         for key, since in list(world.broken_since.items()):
             if now - since < world.config.bind_timeout:
                 continue
             del world.broken_since[key]
             top = world.top(key)
-            for leaf in top.leaves() if top is not None else ():
-                if 0 < leaf.confirmed < leaf.minimum and not leaf.scheduled_once:
-                    for member in sorted(leaf.running.values(), key=lambda m: m.order):
-                        owners = member.pod.metadata.owner_references or ()
-                        if member.state == RUNNING and any(owner.controller for owner in owners):
-                            yield Evict(member.ref, leaf.ref)
+            if top is None:
+                continue
+            bound = [m for leaf in top.leaves() for m in leaf.running.values() if m.state == RUNNING]
+            bound = sorted((m for m in bound if m.traits[0] in world.config.profiles), key=lambda m: m.order)
+            given_back = [m for m in bound if any(owner.controller for owner in m.pod.metadata.owner_references or ())]
+            yield from (Evict(member.ref, top.ref) for member in given_back)
+            kept = sorted(m.ref.name for m in bound if m not in given_back)
+            note = f"the minimum was not bound within {world.config.bind_timeout:g} s: {len(given_back)} pods are deleted"
+            note += f", {len(kept)} without a controller are kept ({', '.join(kept)})" if kept else ""
+            yield Emit(top.ref, "Warning", "BindTimeout", "Binding", note[:MOST_NOTE])
 
     def _forgive_orphans(self) -> list[Decision]:
         """Marks that no root needs any more are taken back once everyone had a turn."""

@@ -7,7 +7,7 @@ While victims leave, their room is held; no second eviction starts for a root wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from muster.api import groups as api
 from muster.scheduler import preemption
@@ -19,27 +19,41 @@ from muster.scheduler.groups import RUNNING, Group
 from muster.scheduler.planning import plan, validate
 from muster.scheduler.planning.demand import Demand, GroupKey
 from muster.scheduler.planning.verdict import Budget, Placed
+from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, Round
 from muster.scheduler.queue import PREEMPTING, Root, Want
 from muster.scheduler.waiting import FOR_VICTIMS
 from muster.scheduler.world import Hold, Preempting, World
 
 CALLED_OFF = "PreemptionCalledOff"
+IN_FLIGHT = "BindsInFlight"  # what a root lacks whose victims would be pods that are just being bound
 
 
-def make_room(world: World, root: Root, demand: Demand, now: float) -> list[Decision] | None:
-    """For a root that does not fit: wait for room that is on its way, or evict; None if neither helps."""
+def promised(world: World, root: Root, demand: Demand) -> Placed | None:
+    """The seats that were made free for a root, once all its victims are gone and if nobody took them."""
     under_way = world.preempting.get(root.key)
-    decisions: list[Decision] = []
-    if under_way is not None:
-        if _still_holds(world, root, demand, under_way):
-            world.queue.set_aside(root, PREEMPTING)
-            return []
-        decisions += call_off(world, root)
-    if _may(root):
-        eviction = _leaving_suffices(world, root, demand) or _choose(world, root, demand)
+    if under_way is None or under_way.victims:
+        return None
+    fault = validate(under_way.placed, demand, world.cluster, held=world.held_against(root))
+    return under_way.placed if fault is None else None
+
+
+def keep_waiting(world: World, root: Root, demand: Demand) -> list[Decision]:
+    """Stay set aside while the eviction under way suffices; otherwise it is called off."""
+    under_way = world.preempting.get(root.key)
+    if under_way is not None and _still_holds(world, root, demand, under_way):
+        world.queue.set_aside(root, PREEMPTING)
+        return []
+    return call_off(world, root)
+
+
+def make_room(world: World, root: Root, demand: Demand, now: float) -> list[Decision]:
+    """For a root that does not fit: wait for room that is on its way, or evict. Else its state stays as it is."""
+    decisions = keep_waiting(world, root, demand)
+    if root.state != PREEMPTING and _may(root):
+        eviction = _going_suffices(world, root, demand) or _choose(world, root, demand, now)
         if eviction is not None:
-            return decisions + list(_start(world, root, eviction))
-    return decisions or None
+            decisions += _start(world, root, eviction)
+    return decisions
 
 
 def _may(root: Root) -> bool:
@@ -50,30 +64,40 @@ def _may(root: Root) -> bool:
 
 
 def _still_holds(world: World, root: Root, demand: Demand, under_way: Preempting) -> bool:
-    if not under_way.victims:
+    if not under_way.victims or not under_way.victims.isdisjoint(world.refused):
         return False
-    evicted = frozenset(under_way.victims)
-    return validate(under_way.placed, demand, world.cluster, evicted=evicted, held=world.held_against(root)) is None
+    return _valid(world, root, demand, under_way.placed, under_way.victims)
 
 
-def _leaving_suffices(world: World, root: Root, demand: Demand) -> preemption.Eviction | None:
-    """Pods that are terminating anyway may free enough; then nobody else has to go."""
-    leaving = {uid for uid in world.leaving if uid in world.cluster.pods}
-    if not leaving:
+def _valid(world: World, root: Root, demand: Demand, placed: Placed, evicted: Collection[str]) -> bool:
+    held = world.held_against(root)
+    return validate(placed, demand, world.cluster, evicted=frozenset(evicted), held=held) is None
+
+
+def _going_suffices(world: World, root: Root, demand: Demand) -> preemption.Eviction | None:
+    """Pods that are on their way out anyway may free enough; then nobody else has to go."""
+    going = world.going()
+    if not going:
         return None
     with world.cluster.trial() as trial:
         for shape, slot in world.held_against(root):
             trial.place(shape, slot)
-        for uid in sorted(leaving):
+        for uid in sorted(going):
             trial.evict(uid)
         verdict = plan(demand, trial, Budget(world.config.budget_steps))
-    return preemption.Eviction(verdict, (), 0) if isinstance(verdict, Placed) else None
-
-
-def _choose(world: World, root: Root, demand: Demand) -> preemption.Eviction | None:
-    if not any(priority < root.priority for priority in world.running_priorities):
+    if not isinstance(verdict, Placed) or not _valid(world, root, demand, verdict, going):
         return None
-    units = preemption.units(world.forest, world.cluster, root.priority, world.orphans)
+    return preemption.Eviction(verdict, (), 0)
+
+
+def _choose(world: World, root: Root, demand: Demand, now: float) -> preemption.Eviction | None:
+    world.refused = {uid: until for uid, until in world.refused.items() if until > now}
+    going = world.going()
+    units, in_flight = preemption.units(
+        world.forest, world.cluster, root.priority, marked=world.orphans, spared=going | world.refused.keys()
+    )
+    if in_flight:
+        world.awaiting_binds.add(root.key)
     outcome = preemption.choose(
         demand,
         world.cluster,
@@ -81,14 +105,19 @@ def _choose(world: World, root: Root, demand: Demand) -> preemption.Eviction | N
         quorums=preemption.quorums(world.forest, units),
         budgets=list(world.budgets.values()),
         held=world.held_against(root),
-        leaving=frozenset(world.leaving),
+        leaving=going,
         budget=Budget(world.config.budget_steps),
     )
+    word = _word(world.ref_of(root))
     if isinstance(outcome, preemption.NoHelp):
+        world.rounds.append(Round(word, NO_VICTIMS if outcome.hopeless else UNDECIDED))
         return None
-    evicted = frozenset(uid for unit in outcome.units for uid in unit.uids) | world.leaving
-    fault = validate(outcome.placed, demand, world.cluster, evicted=evicted, held=world.held_against(root))
-    return outcome if fault is None else None
+    victims = {uid for unit in outcome.units for uid in unit.uids}
+    if not _valid(world, root, demand, outcome.placed, victims | going):
+        world.rounds.append(Round(word, REFUSED))
+        return None
+    world.rounds.append(Round(word, NOMINATED, len(victims), len(outcome.units), outcome.budget_violations))
+    return outcome
 
 
 # --- start -----------------------------------------------------------------------------------------
@@ -98,10 +127,10 @@ def _start(world: World, root: Root, eviction: preemption.Eviction) -> Iterator[
     """Mark, tell, nominate. The deletes follow in a later turn, if the plan still holds then."""
     me = world.ref_of(root)
     chosen = [uid for unit in eviction.units for uid in unit.uids]
+    nodes = {seat.node for seat in eviction.placed.seats}
+    waited_for = {uid for uid in world.going() if world.cluster.pods[uid].node in nodes}
     yield from _mark(world, root, eviction, me)
     yield from _hold_seats(world, root, eviction.placed)
-    nodes = {seat.node for seat in eviction.placed.seats}
-    waited_for = {uid for uid in world.leaving if (entry := world.cluster.pods.get(uid)) and entry.node in nodes}
     world.orphans -= set(chosen)
     world.preempting[root.key] = Preempting(eviction.placed, waited_for | set(chosen), set(chosen))
     world.queue.settle(root)
@@ -117,7 +146,7 @@ def _start(world: World, root: Root, eviction: preemption.Eviction) -> Iterator[
 
 
 def _mark(world: World, root: Root, eviction: preemption.Eviction, me: Ref) -> Iterator[Decision]:
-    word = {"PodGroup": "podgroup", "CompositePodGroup": "compositepodgroup"}.get(me.kind, "pod")
+    word = _word(me)
     scheduler = _scheduler_of(world, root)
     text = f"{scheduler}: preempting to accommodate a higher priority {word}"
     note = f"Preempted by {word} {me.namespace}/{me.name} ({me.uid})"
@@ -157,6 +186,10 @@ def _hold_seats(world: World, root: Root, placed: Placed) -> Iterator[Decision]:
         yield Nominate(member.ref, seat.node)
 
 
+def _word(me: Ref) -> str:
+    return {"PodGroup": "podgroup", "CompositePodGroup": "compositepodgroup"}.get(me.kind, "pod")
+
+
 def _scheduler_of(world: World, root: Root) -> str:
     members = world.members_of(root)
     return members[0].traits[0] if members else ""
@@ -190,28 +223,29 @@ def wake_waiting(world: World) -> None:
         root = world.queue.roots.get(key)
         if root is None or root.state != PREEMPTING:
             continue
-        want = _countable(world, root)
-        if want is not None and world.capacity(want)[0] >= want.seats:
+        if any(world.capacity(want)[0] >= want.seats for want in _wants(world, root)):
             world.queue.activate(root)
 
 
-def _countable(world: World, root: Root) -> Want | None:
-    members = world.members_of(root)
-    shapes = {world.shape_of(member).id: world.shape_of(member) for member in members}
+def _wants(world: World, root: Root) -> list[Want]:
+    """What must appear before another look is worth its cost: exact for one shape, a hint for several."""
+    shapes = {shape.id: shape for shape in map(world.shape_of, world.members_of(root))}
     top = root.group
     if len(shapes) != 1 or (top is not None and not top.is_leaf):
-        return None
-    shape = next(iter(shapes.values()))
+        return [Want(shape, 1, weak=True) for shape in shapes.values()]
     seats = 1 if top is None else max(1, top.minimum - top.bound)
-    return Want(shape, seats, top.topology if top is not None else None)
+    return [Want(shape, seats, top.topology if top is not None else None) for shape in shapes.values()]
+
+
+# --- giving back -----------------------------------------------------------------------------------
 
 
 def call_off(world: World, root: Root) -> list[Decision]:
     """The root needs its victims no more: take the marks back, give the seats back."""
     under_way = world.preempting.pop(root.key, None)
-    if under_way is None:
-        return []
-    decisions = unmark(world, under_way.marked)
+    decisions: list[Decision] = []
+    if under_way is not None:
+        decisions += unmark(world, under_way.marked | (under_way.victims & world.refused.keys()))
     for member in world.members_of(root):
         if member.nominated:
             decisions.append(Nominate(member.ref, ""))
@@ -220,22 +254,30 @@ def call_off(world: World, root: Root) -> list[Decision]:
 
 
 def unmark(world: World, uids: set[str]) -> list[Decision]:
-    """Tell pods that were to leave that they may stay."""
+    """Tell pods that were to leave that they may stay, unless someone else needs them gone."""
+    wanted = {uid for under_way in world.preempting.values() for uid in under_way.victims}
     decisions: list[Decision] = []
-    for uid in sorted(uids):
+    for uid in sorted(uids - (wanted - world.refused.keys())):
         member = world.forest.members.get(uid)
         if member is None or member.state != RUNNING:
             continue
-        text = "the room is no longer needed"
-        said = world.conditions.say(member.ref, api.DISRUPTION_TARGET, "False", CALLED_OFF, text)
-        if said is not None:
-            decisions.append(said)
+        decisions += _not_a_target(world, member.ref)
         group = member.group
         while group is not None:
             if group.ref.uid in world.conditions.evicted:
                 world.conditions.evicted.discard(group.ref.uid)
-                said = world.conditions.say(group.ref, api.DISRUPTION_TARGET, "False", CALLED_OFF, text)
-                if said is not None:
-                    decisions.append(said)
+                decisions += _not_a_target(world, group.ref)
             group = group.parent if not group.cyclic else None
     return decisions
+
+
+def _not_a_target(world: World, about: Ref) -> list[Decision]:
+    text = "the room is no longer needed"
+    said = world.conditions.say(about, api.DISRUPTION_TARGET, "False", CALLED_OFF, text)
+    return [said] if said is not None else []
+
+
+def still_leaving(world: World, group: Group) -> bool:
+    """Is a pod of the group marked to leave, or on its way out?"""
+    targets = world.orphans.union(*(under_way.victims for under_way in world.preempting.values()))
+    return any(not targets.isdisjoint(leaf.running) for leaf in group.leaves())

@@ -6,6 +6,7 @@ the scheduler reads (most of them are its own status writes coming back) cost on
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -16,14 +17,16 @@ from muster.scheduler import events
 from muster.scheduler.conditions import PREEMPTION_BY_SCHEDULER
 from muster.scheduler.decisions import Emit, Nominate
 from muster.scheduler.demands import root_key
+from muster.scheduler.evicting import IN_FLIGHT
 from muster.scheduler.faults import priority_of
 from muster.scheduler.groups import FAILED, LEAVING, PENDING, RUNNING, SUCCEEDED, Group, Member, group_name, state_of
 from muster.scheduler.planning.demand import GroupKey
 from muster.scheduler.queue import ACTIVE, PREEMPTING, WAITING, Root
-from muster.scheduler.world import World
+from muster.scheduler.world import Hold, World
 
 VOLUME_RULES = ("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
 POD_RULES = ("InterPodAffinity", "PodTopologySpread")
+REFUSED_SECONDS = 50.0  # a pod that could not be deleted is not chosen again for so long
 LOST_TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 
 
@@ -46,7 +49,7 @@ class Intake:
             case events.BindFailed(uid, _, reason):
                 self._bind_failed(uid, reason, now)
             case events.EvictFailed(uid, _):
-                self._evict_failed(uid)
+                self._evict_failed(uid, now)
             case events.Synced():
                 self._synced()
 
@@ -134,18 +137,13 @@ class Intake:
             cluster.change("Pod", pod)
             if known is None or not known.pod.spec.node_name:
                 world.cures.update(POD_RULES)
-                world.running_priorities[pod.spec.priority or 0] += 1
 
     def _leaves_node(self, pod: types.Pod) -> None:
         world = self.world
         entry = world.cluster.pods[pod.metadata.uid]
         world.dirty.add(entry.slot)
         world.cures.update(POD_RULES)
-        priority = pod.spec.priority or 0
         world.leaving.discard(pod.metadata.uid)
-        world.running_priorities[priority] -= 1
-        if world.running_priorities[priority] <= 0:
-            del world.running_priorities[priority]
         world.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name)
 
     def _unassume(self, member: Member) -> None:
@@ -169,7 +167,7 @@ class Intake:
         else:
             self._review_pod(member, now)
         if before is not None and before != root_key(member):
-            world.queue.drop(before)
+            self._drop_root(before)
 
     def _pod_gone(self, namespace: str, name: str, uid: str, now: float) -> None:
         world = self.world
@@ -184,6 +182,7 @@ class Intake:
         world.forest.drop_member(member.uid)
         world.conditions.forget(member.uid)
         world.holds.pop(member.uid, None)
+        world.refused.pop(member.uid, None)
         root = world.queue.roots.get(key)
         if root is not None:
             root.in_flight.discard(member.uid)
@@ -192,8 +191,7 @@ class Intake:
             world.reviewed.add(member.group.key)
             self.review(member.group.root(), now, settled=True)
         elif root is not None and root.uid == member.uid:
-            world.queue.drop(key)
-            world.preempting.pop(key, None)
+            self._drop_root(key)
 
     def _find(self, namespace: str, name: str) -> Member | None:
         wanted = (m for m in self.world.forest.members.values() if (m.ref.namespace, m.ref.name) == (namespace, name))
@@ -204,14 +202,12 @@ class Intake:
         key = root_key(member)
         root = world.queue.roots.get(key)
         if root is not None and root.uid != member.uid:
-            world.queue.drop(key)
+            self._drop_root(key)
             root = None
         if member.state != PENDING:
             if root is not None:
                 root.in_flight.clear()
-                world.queue.drop(key)
-                world.preempting.pop(key, None)
-                world.release(key)
+                self._drop_root(key)
             return
         if member.assumed:
             return
@@ -241,13 +237,13 @@ class Intake:
                     if not preempting.victims and root is not None and root.state == PREEMPTING:
                         world.queue.activate(root)
 
-    def _evict_failed(self, uid: str) -> None:
-        """A victim stays: whoever waits for it must plan anew."""
+    def _evict_failed(self, uid: str, now: float) -> None:
+        """A victim stays: whoever waits for it must plan anew, without it for a while."""
         world = self.world
+        world.refused[uid] = now + REFUSED_SECONDS
         for key, preempting in world.preempting.items():
             root = world.queue.roots.get(key)
             if uid in preempting.victims and root is not None and root.state == PREEMPTING:
-                preempting.marked.add(uid)
                 world.queue.activate(root)
 
     # --- answers to binds --------------------------------------------------------------------------
@@ -266,6 +262,7 @@ class Intake:
         if not member.pod.spec.node_name:
             spec = msgspec.structs.replace(member.pod.spec, node_name=node)
             self._pod(msgspec.structs.replace(member.pod, spec=spec), now)
+        world.cures.add(IN_FLIGHT)
         if member.group is not None:
             self.review(member.group.root(), now, settled=True)
 
@@ -331,7 +328,7 @@ class Intake:
         top = group.root()
         world.suspects.add(top.key)
         if before != top.key:
-            world.queue.drop(before)
+            self._drop_root(before)
         self.review(top, now)
 
     def _group_gone(self, key: GroupKey, now: float) -> None:
@@ -347,7 +344,7 @@ class Intake:
                 world.suspects.add(top.root().key)
                 self.review(top.root(), now)
             else:
-                world.queue.drop(top.key)
+                self._drop_root(top.key)
                 world.faults.pop(top.key, None)
 
     def _suspect_workload(self, namespace: str, name: str) -> None:
@@ -362,9 +359,8 @@ class Intake:
         root = world.queue.roots.get(top.key)
         if top.pending_below == 0:
             if root is not None and not root.in_flight:
-                world.queue.drop(top.key)
                 world.notices.withdraw(top.key)
-                self._stop_waiting_for_victims(top.key)
+                self._drop_root(top.key)
             return
         if root is None:
             root = world.queue.add(Root(top.key, group=top), now)
@@ -397,7 +393,13 @@ class Intake:
         root.priority = priority_of(top)
         root.created = top.created
         root.uid = top.obj.metadata.uid if top.obj is not None else ""
-        root.broken = any(0 < leaf.bound < leaf.minimum for leaf in top.leaves())
+        leaves = list(top.leaves())
+        partly = any(0 < leaf.bound < leaf.minimum for leaf in leaves)
+        root.broken = partly or (not _holds(top) and any(leaf.bound for leaf in leaves))
+
+    def _drop_root(self, key: GroupKey) -> None:
+        self.world.queue.drop(key)
+        self._stop_waiting_for_victims(key)
 
     def _stop_waiting_for_victims(self, key: GroupKey) -> None:
         """The root needs its seats no longer: marks and nominations are taken back by the next turn."""
@@ -417,19 +419,50 @@ class Intake:
         world = self.world
         world.synced = True
         for member in world.forest.members.values():
-            if member.state == RUNNING and marked_as_victim(member.pod):
+            if member.state == RUNNING and marked_as_victim(member.pod, world.config.profiles):
                 world.orphans.add(member.uid)
             if member.state in (PENDING, RUNNING) and member.node and member.node not in world.cluster.index:
                 world.forest.set_lost(member, True)
         for group in world.forest.groups.values():
             world.reviewed.add(group.key)
             world.suspects.add(group.root().key)
+        self._settle_nominations()
+
+    def _settle_nominations(self) -> None:
+        """Seats promised by an earlier run are kept until their root had its turn, if a victim is still there."""
+        world = self.world
+        nominated: dict[GroupKey, list[Member]] = {}
+        for member in world.forest.members.values():
+            ours = member.state == PENDING and member.traits[0] in world.config.profiles
+            if ours and member.pod.status.nominated_node_name:
+                nominated.setdefault(root_key(member), []).append(member)
+        left = {world.cluster.pods[uid].node for uid in world.orphans | world.leaving if uid in world.cluster.pods}
+        for key, members in sorted(nominated.items()):
+            root = world.queue.roots.get(key)
+            alive = any(member.pod.status.nominated_node_name in left for member in members)
+            for member in sorted(members, key=lambda m: m.order):
+                node = member.pod.status.nominated_node_name or ""
+                if alive and root is not None and root.state == ACTIVE and node in world.cluster.index:
+                    member.nominated = node
+                    world.holds[member.uid] = Hold(member.uid, world.shape_of(member), node, root.priority, key)
+                else:
+                    world.outbox.append(Nominate(member.ref, ""))
 
 
-def marked_as_victim(pod: types.Pod) -> bool:
-    """Does the pod carry the mark of an eviction by a scheduler?"""
+def _holds(group: Group) -> bool:
+    """Does the group have its minimum, binds in flight included?"""
+    if group.is_leaf:
+        return group.bound >= group.minimum
+    return sum(_holds(child) for child in group.children.values() if not child.cyclic) >= group.minimum
+
+
+def marked_as_victim(pod: types.Pod, schedulers: Container[str]) -> bool:
+    """Does the pod carry the mark of an eviction by one of these schedulers?"""
     return any(
-        c.type == api.DISRUPTION_TARGET and c.status == "True" and c.reason == PREEMPTION_BY_SCHEDULER
+        c.type == api.DISRUPTION_TARGET
+        and c.status == "True"
+        and c.reason == PREEMPTION_BY_SCHEDULER
+        and c.message.partition(":")[0] in schedulers
         for c in pod.status.conditions or ()
     )
 

@@ -174,7 +174,7 @@ class Standing:
         self.pods_scores = [(c, w) for c, w in scorers if c.scores is Reach.PODS]
         size = cluster.size
         self.scaled = [Scaled(c, w, size) for c, w in scorers if c.scores is Reach.NODE and c.scaled]
-        self.independent = not any(c.entangles for c in filters)
+        self.independent = not any(c.entangles_for(shape, cluster) for c in filters)
         self.foresees = all(c.foresees for c in self.load_filters) and all(c.foresees for c, _ in self.load_scores)
         self.node_ok: Bools = np.zeros(size, dtype=np.bool_)
         self.ok = np.zeros(size, dtype=np.bool_)

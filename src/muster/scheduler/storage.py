@@ -2,7 +2,7 @@
 
 Use is counted per claim and node. A claim stands for one attachment (driver and handle); several
 claims of one volume on a node attach once. When a claim turns out to be another volume than before,
-its uses are counted over.
+its uses are counted over. A claim in use that is not bound yet keeps a free volume, if there is one.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from muster.api.types import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from muster.scheduler.arrays import Ints
 from muster.scheduler.columns import NodeColumns
+from muster.scheduler.reservations import ClaimKey, Reservations, wanted_by
 
 KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode")
 WAITS = "WaitForFirstConsumer"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
-ClaimKey = tuple[str, str]
 Stored = PersistentVolume | PersistentVolumeClaim | StorageClass | CSINode
 
 
@@ -38,6 +38,7 @@ class Storage:
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.csi_nodes: dict[str, CSINode] = {}
+        self.reservations = Reservations(self.volumes)
         self._uses: dict[ClaimKey, dict[int, int]] = {}
         self._counted: dict[ClaimKey, Attachment] = {}
         self._attached: dict[Attachment, dict[int, int]] = {}
@@ -76,7 +77,9 @@ class Storage:
                 return self.csi_nodes.pop(name, None) is not None
 
     def _recount_volume(self, name: str) -> bool:
-        return self._recount([key for key in self._counted if self._volume_name(key) == name])
+        keeper = self.reservations.keeper(name)
+        keys = [key for key in self._counted if key == keeper or self._volume_name(key) == name]
+        return self._recount(keys)
 
     def _volume_name(self, key: ClaimKey) -> str:
         claim = self.claims.get(key)
@@ -91,17 +94,22 @@ class Storage:
                     self._attach(old, slot, -1)
                     self._attach(now, slot, 1)
                 self._counted[key] = now
+            self.reservations.release(key)
+            for slot in self._uses.get(key, ()):
+                self._reserve(key, slot)
+                break
         return True
 
     # --- use ---------------------------------------------------------------------------------------
 
     def use(self, namespace: str, names: tuple[str, ...], slot: int, count: int) -> None:
         """So many pods more (or fewer) use these claims on a slot."""
-        for name in names:
-            key = (namespace, name)
+        for key in self._smallest_first(namespace, names):
             uses = self._uses.setdefault(key, {})
             before = uses.get(slot, 0)
             now = before + count
+            if not uses:
+                self._reserve(key, slot)
             if now:
                 uses[slot] = now
             else:
@@ -110,6 +118,18 @@ class Storage:
                 self._attach(self._counted.setdefault(key, self.attachment(key)), slot, 1 if now else -1)
             if not uses:
                 del self._uses[key], self._counted[key]
+                self.reservations.release(key)
+
+    def _smallest_first(self, namespace: str, names: tuple[str, ...]) -> list[ClaimKey]:
+        keys = [(namespace, name) for name in names]
+        if len(keys) == 1:
+            return keys
+        return sorted(keys, key=lambda key: (wanted_by(self.claims[key]) if key in self.claims else 0, key))
+
+    def _reserve(self, key: ClaimKey, slot: int) -> None:
+        claim = self.claims.get(key)
+        if claim is not None and not bound(claim) and not selected_node(claim):
+            self.reservations.reserve(claim, self._columns.node_objects[self._columns.names[slot]])
 
     def in_use(self, key: ClaimKey) -> bool:
         """Whether a pod anywhere uses the claim."""
@@ -174,6 +194,11 @@ def bound(claim: PersistentVolumeClaim) -> bool:
     """Whether a claim is tied to its volume for good."""
     done = BIND_COMPLETED in (claim.metadata.annotations or {}) or claim.status.phase == "Bound"
     return bool(claim.spec.volume_name) and done
+
+
+def selected_node(claim: PersistentVolumeClaim) -> str:
+    """The node for which a volume is being made for the claim, if any."""
+    return (claim.metadata.annotations or {}).get(SELECTED_NODE, "")
 
 
 def _claim_alike(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:

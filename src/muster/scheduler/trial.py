@@ -20,15 +20,19 @@ from muster.scheduler.merging import merge
 from muster.scheduler.refusals import Refusals
 
 if TYPE_CHECKING:
-    from muster.scheduler.cluster import Cluster
+    from muster.scheduler.cluster import Cluster, PodEntry
     from muster.scheduler.shapes import Footprint, Shape
     from muster.scheduler.standing import Standing
+
+
+Kept = dict[tuple[str, str], str]
 
 
 class _Step(NamedTuple):
     footprint: Footprint
     slot: int
     pods: int
+    kept: Kept | None
     dying: bool = False
     uid: str = ""
 
@@ -37,6 +41,7 @@ class _Bulk(NamedTuple):
     footprint: Footprint
     slots: Ints
     counts: Ints
+    kept: Kept | None
 
 
 class Trial:
@@ -63,8 +68,8 @@ class Trial:
 
     def place(self, shape: Shape, slot: int, count: int = 1) -> None:
         """Put pods of the shape on a slot, whether it has room or not."""
+        self._journal.append(_Step(shape.footprint, slot, count, self._kept(shape.footprint)))
         self.cluster.load(shape.footprint, slot, count)
-        self._journal.append(_Step(shape.footprint, slot, count))
 
     def unplace(self, shape: Shape, slot: int, count: int = 1) -> None:
         """Take pods away that this trial has placed."""
@@ -76,17 +81,23 @@ class Trial:
         if uid in self.evicted:
             raise ValueError(f"pod {uid} is evicted already")
         self.evicted.add(uid)
-        if entry.slot >= 0:
-            self.cluster.load(entry.footprint, entry.slot, -1, dying=entry.dying)
-        self._journal.append(_Step(entry.footprint, entry.slot, -1, entry.dying, uid))
+        self._move(entry, -1)
 
     def restore(self, uid: str) -> None:
         """Put an evicted pod back."""
         entry = self.cluster.pods[uid]
         self.evicted.remove(uid)
+        self._move(entry, 1)
+
+    def _move(self, entry: PodEntry, count: int) -> None:
+        kept = self._kept(entry.footprint)
+        uid = entry.pod.metadata.uid
+        self._journal.append(_Step(entry.footprint, entry.slot, count, kept, entry.dying, uid))
         if entry.slot >= 0:
-            self.cluster.load(entry.footprint, entry.slot, 1, dying=entry.dying)
-        self._journal.append(_Step(entry.footprint, entry.slot, 1, entry.dying, uid))
+            self.cluster.load(entry.footprint, entry.slot, count, dying=entry.dying)
+
+    def _kept(self, footprint: Footprint) -> Kept | None:
+        return self.cluster.storage.reservations.state() if footprint.claims else None
 
     def mark(self) -> int:
         """A point to come back to."""
@@ -98,11 +109,16 @@ class Trial:
             step = self._journal.pop()
             if isinstance(step, _Bulk):
                 self.cluster.load_many(step.footprint, step.slots, -step.counts)
-                continue
-            if step.slot >= 0:
-                self.cluster.load(step.footprint, step.slot, -step.pods, dying=step.dying)
-            if step.uid:
-                (self.evicted.discard if step.pods < 0 else self.evicted.add)(step.uid)
+            else:
+                self._take_back(step)
+            if step.kept is not None:
+                self.cluster.restore_reservations(step.kept)
+
+    def _take_back(self, step: _Step) -> None:
+        if step.slot >= 0:
+            self.cluster.load(step.footprint, step.slot, -step.pods, dying=step.dying)
+        if step.uid:
+            (self.evicted.discard if step.pods < 0 else self.evicted.add)(step.uid)
 
     # --- questions ---------------------------------------------------------------------------------
 
@@ -142,8 +158,8 @@ class Trial:
             self.place(shape, placed[0])
             return
         slots, counts = np.unique(np.array(placed, dtype=np.int64), return_counts=True)
+        self._journal.append(_Bulk(shape.footprint, slots, counts, self._kept(shape.footprint)))
         self.cluster.load_many(shape.footprint, slots, counts)
-        self._journal.append(_Bulk(shape.footprint, slots, counts))
 
     def why_not(self, shape: Shape, mask: Bools | None = None) -> Refusals:
         """Why the nodes (of the mask) do not take the shape, each under the first rule that refused it."""

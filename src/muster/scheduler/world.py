@@ -6,7 +6,7 @@ collect between two turns which parked roots could be helped, so that a burst of
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,7 @@ from muster.scheduler.faults import Fault
 from muster.scheduler.groups import Forest, Group, Member
 from muster.scheduler.planning.demand import GroupKey
 from muster.scheduler.planning.verdict import Placed
+from muster.scheduler.preemption.round import MOST_ROUNDS, Round
 from muster.scheduler.queue import Queue, Root, Want
 from muster.scheduler.shapes import Shape
 from muster.scheduler.waiting import NoticeBoard
@@ -46,6 +47,11 @@ class Preempting:
     victims: set[str]  # uids that are not gone yet
     marked: set[str]  # of these, the ones whose deletion was not yet asked for
 
+    @property
+    def doomed(self) -> set[str]:
+        """Victims whose deletion was asked for: nothing can save them."""
+        return self.victims - self.marked
+
 
 @dataclass(slots=True)
 class World:
@@ -64,7 +70,9 @@ class World:
     leaving: set[str] = field(default_factory=set[str])  # bound pods that are terminating
     broken_since: dict[GroupKey, float] = field(default_factory=dict[GroupKey, float])
     faults: dict[GroupKey, Fault] = field(default_factory=dict[GroupKey, Fault])
-    running_priorities: Counter[int] = field(default_factory=Counter[int])
+    awaiting_binds: set[GroupKey] = field(default_factory=set[GroupKey])  # roots whose victims are just being bound
+    refused: dict[str, float] = field(default_factory=dict[str, float])  # pods the API would not delete, until when
+    rounds: deque[Round] = field(default_factory=lambda: deque[Round](maxlen=MOST_ROUNDS))  # for those who count
     outbox: list[Decision] = field(default_factory=list[Decision])
     dirty: set[int] = field(default_factory=set[int])  # slots that gained room or changed
     cures: set[str] = field(default_factory=set[str])  # constraints that a change could have cured
@@ -121,6 +129,11 @@ class World:
             for hold in self.holds.values()
             if hold.root != root.key and hold.priority >= root.priority and hold.node in self.cluster.index
         ]
+
+    def going(self) -> frozenset[str]:
+        """Pods on nodes that will be gone without any further word: terminating, or asked to."""
+        doomed = {uid for under_way in self.preempting.values() for uid in under_way.doomed}
+        return frozenset(uid for uid in self.leaving | doomed if uid in self.cluster.pods)
 
     def release(self, key: GroupKey) -> None:
         """Give back every seat held for a root."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from muster.server import codec
 from muster.server.request import Request, Response, User, WatchStream
-from muster.server.resources.kind import Kind, Obj, Write
+from muster.server.resources.kind import Obj, Write
 from muster.server.resources.served import Registry
 from muster.server.store.base import Store
 
@@ -81,6 +81,3 @@ class Backend:
     rng: random.Random
     seams: Seams
     closing: bool = False
-
-    def write(self, kind: Kind, operation: str, user: User, dry_run: bool, subresource: str = "") -> Write:
-        return Write(kind, operation, "", "", subresource, user, dry_run, self.reader)

@@ -6,13 +6,9 @@ Whatever a client sends, the worst answer is 400 or 415: nothing here lets a mal
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import msgspec
-import yaml
 
 from muster.api.errors import NOT_SUPPORTED, FieldError, bad_request, invalid, unsupported_media_type
-from muster.server import duplicates, fields, protobuf, schema
+from muster.server import duplicates, fields, protobuf, schema, yaml_bodies
 from muster.server.call import Call
 from muster.server.request import JSON, PROTOBUF, YAML, Request
 from muster.server.resources.kind import Obj
@@ -37,23 +33,12 @@ def decode(request: Request, default: tuple[str, str, str] | None = None) -> tup
     elif media == PROTOBUF:
         value = protobuf.decode(request.body, default)
     elif media in YAML_TYPES:
-        value = from_yaml(request.body)
+        value = yaml_bodies.decode(request.body)
     else:
         raise unsupported_media_type(_ACCEPTED)
     if not isinstance(value, dict):
         raise bad_request("the object provided is unrecognized: the body must be an object")
     return value, repeated
-
-
-def from_yaml(body: bytes) -> Any:
-    """A YAML body as JSON values. Aliases are refused: a few bytes of them can stand for gigabytes."""
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, Loader=yaml.CSafeLoader)):
-            raise bad_request("the object provided is unrecognized: yaml: aliases are not accepted")
-        value = yaml.load(body, Loader=yaml.CSafeLoader)
-        return msgspec.json.decode(msgspec.json.encode(value))
-    except (yaml.YAMLError, msgspec.MsgspecError, TypeError, ValueError, RecursionError) as wrong:
-        raise bad_request(f"the object provided is unrecognized: yaml: {wrong}") from None
 
 
 def decode_object(call: Call) -> Obj:

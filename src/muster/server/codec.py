@@ -7,7 +7,6 @@ putting another head before the same bytes; only a version with other fields is 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -61,15 +60,6 @@ def encode(obj: Obj, revision: int) -> bytes:
 def copy(obj: Obj) -> Obj:
     """A deep copy; through bytes, which is several times faster than `copy.deepcopy`."""
     return _decode(_encode(obj))
-
-
-def at_revision(kind: Kind, record: Record) -> Callable[[int], bytes]:
-    """What a deletion stores: the last state, at the deletion's revision."""
-
-    def encode_last(revision: int) -> bytes:
-        return encode(load(kind, record), revision)
-
-    return encode_last
 
 
 def inward(kind: Kind, version: str, obj: Obj) -> Obj:

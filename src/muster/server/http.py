@@ -134,6 +134,8 @@ class HttpServer:
         if http.content.is_eof() and http.content.total_bytes <= most:
             # Small bodies have arrived whole by now; that is nearly every request.
             return http.content.read_nowait()
+        if http.headers.get("Expect", "").lower() == "100-continue" and http.transport is not None:
+            http.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         chunks: list[bytes] = []
         size = 0
         try:

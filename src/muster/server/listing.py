@@ -24,6 +24,7 @@ from muster.server.store.base import Store
 from muster.server.store.records import CompactedError, Key, Record
 
 FUTURE_WAIT_SECONDS = 3.0
+MAX_LIMIT = 2**63 - 1
 EXACT = "Exact"
 NOT_OLDER = "NotOlderThan"
 
@@ -164,6 +165,8 @@ class Listing:
         if token is not None:
             if asked:
                 raise bad_request("specifying resource version is not allowed when using continue")
+            if not 0 <= token.rv <= self._store.revision:
+                raise _foreign_token()
             return token.rv
         if not asked:
             return 0
@@ -207,9 +210,13 @@ def _limit(request: Request) -> int:
     text = request.arg("limit")
     if not text:
         return 0
-    if not text.lstrip("-").isdigit() or not text.isascii() or len(text) > 19:
+    number = text.removeprefix("-")
+    if not (number.isascii() and number.isdigit()) or len(number) > 19:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    return max(int(text), 0)
+    limit = int(text)
+    if limit > MAX_LIMIT:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return max(limit, 0)
 
 
 def _encode_token(revision: int, start: Key) -> str:
@@ -222,4 +229,8 @@ def _decode_token(text: str) -> Token | None:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Token)
     except (binascii.Error, ValueError, msgspec.MsgspecError):
-        raise bad_request("continue key is not valid: it was not given by this server") from None
+        raise _foreign_token() from None
+
+
+def _foreign_token() -> ApiError:
+    return bad_request("continue key is not valid: it was not given by this server")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api.errors import ApiError, bad_request, conflict, unsupported_media_type
-from muster.server import apply, bodies, codec, duplicates, metadata, schema
+from muster.server import apply, bodies, codec, duplicates, metadata, schema, yaml_bodies
 from muster.server.backend import Backend
 from muster.server.call import Call
 from muster.server.patch import json_patch, merge_patch, strategic
@@ -95,7 +95,7 @@ def _configuration(call: Call) -> tuple[Obj, list[str]]:
     """What is applied, YAML or, as kubectl sends it, JSON; and the fields it repeats."""
     body = call.request.body
     is_json = body.lstrip()[:1] == b"{"
-    value, repeated = duplicates.decode_json(body) if is_json else (bodies.from_yaml(body), [])
+    value, repeated = duplicates.decode_json(body) if is_json else (yaml_bodies.decode(body), [])
     if not isinstance(value, dict):
         raise bad_request("error decoding patch: an apply configuration must be an object")
     bodies.expect(value, call.view.api_version, call.kind.kind)

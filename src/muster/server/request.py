@@ -66,7 +66,7 @@ class Response:
 
 @dataclass(slots=True)
 class WatchStream:
-    """An answer that goes on: newline-delimited frames until the iterator ends."""
+    """An answer that goes on: chunks of one or more whole newline-ended frames, until the iterator ends."""
 
     frames: AsyncIterator[bytes]
     content_type: str = JSON

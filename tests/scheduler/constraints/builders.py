@@ -80,6 +80,48 @@ def a_pod(
     )
 
 
+def a_claim(name="data", volume="", storage_class="fast", modes=("ReadWriteOnce",), phase=None, **meta):
+    return of(
+        types.PersistentVolumeClaim,
+        {
+            "metadata": {"name": name, "namespace": "ns", "uid": name} | meta,
+            "spec": {
+                "volumeName": volume,
+                "storageClassName": storage_class,
+                "accessModes": list(modes),
+                "resources": {"requests": {"storage": "10Gi"}},
+            },
+            "status": {"phase": phase if phase is not None else ("Bound" if volume else "Pending")},
+        },
+    )
+
+
+def a_volume(name="pv", zone=None, labels=None, driver="", size="10Gi", ref=None, storage_class="fast", phase=""):
+    spec = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": storage_class}
+    if zone:
+        term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
+    if driver:
+        spec["csi"] = {"driver": driver, "volumeHandle": f"handle-{name}"}
+    if ref:
+        spec["claimRef"] = {"namespace": "ns", "name": ref}
+    body = {"metadata": {"name": name, "labels": labels or {}}, "spec": spec, "status": {"phase": phase}}
+    return of(types.PersistentVolume, body)
+
+
+def a_class(name="fast", provisioner="example.com/disk", waits=True, zones=()):
+    body = {"metadata": {"name": name}, "provisioner": provisioner}
+    body["volumeBindingMode"] = "WaitForFirstConsumer" if waits else "Immediate"
+    if zones:
+        body["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": list(zones)}]}]
+    return of(types.StorageClass, body)
+
+
+def using(*claims, name="pod", **fields):
+    volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
+    return a_pod(name, volumes=volumes, **fields)
+
+
 def of(kind: type[T], body: Mapping[str, Any]) -> T:
     return msgspec.convert(body, kind)
 

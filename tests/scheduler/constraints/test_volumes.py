@@ -10,51 +10,21 @@ from muster.scheduler.constraints.node_volume_limits import NodeVolumeLimits
 from muster.scheduler.constraints.volume_binding import VolumeBinding
 from muster.scheduler.constraints.volume_restrictions import VolumeRestrictions
 from muster.scheduler.constraints.volume_zone import VolumeZone
-from tests.scheduler.constraints.builders import ZONE, a_cluster, a_node, a_pod, asked, of
+from muster.scheduler.profile import default_profile
+from tests.scheduler.constraints.builders import (
+    ZONE,
+    a_claim,
+    a_class,
+    a_cluster,
+    a_node,
+    a_pod,
+    a_volume,
+    asked,
+    of,
+    using,
+)
 
 BINDING = VolumeBinding()
-
-
-def a_claim(name="data", volume="", storage_class="fast", modes=("ReadWriteOnce",), phase=None, **meta):
-    return of(
-        types.PersistentVolumeClaim,
-        {
-            "metadata": {"name": name, "namespace": "ns", "uid": name} | meta,
-            "spec": {
-                "volumeName": volume,
-                "storageClassName": storage_class,
-                "accessModes": list(modes),
-                "resources": {"requests": {"storage": "10Gi"}},
-            },
-            "status": {"phase": phase if phase is not None else ("Bound" if volume else "Pending")},
-        },
-    )
-
-
-def a_volume(name="pv", zone=None, labels=None, driver="", size="10Gi", ref=None, storage_class="fast", phase=""):
-    spec = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": storage_class}
-    if zone:
-        term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
-    if driver:
-        spec["csi"] = {"driver": driver, "volumeHandle": f"handle-{name}"}
-    if ref:
-        spec["claimRef"] = {"namespace": "ns", "name": ref}
-    body = {"metadata": {"name": name, "labels": labels or {}}, "spec": spec, "status": {"phase": phase}}
-    return of(types.PersistentVolume, body)
-
-
-def a_class(name="fast", provisioner="example.com/disk", waits=True, zones=()):
-    body = {"metadata": {"name": name}, "provisioner": provisioner}
-    body["volumeBindingMode"] = "WaitForFirstConsumer" if waits else "Immediate"
-    if zones:
-        body["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": list(zones)}]}]
-    return of(types.StorageClass, body)
-
-
-def using(*claims, name="pod", **fields):
-    volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
-    return a_pod(name, volumes=volumes, **fields)
 
 
 def zones(*objects):
@@ -146,6 +116,38 @@ def test_two_waiting_claims_need_a_volume_each():
     assert asked(cluster, both, BINDING).nodes == set()
     cluster.change("PersistentVolume", a_volume("large", zone="a", size="20Gi"))
     assert asked(cluster, both, BINDING).nodes == {"a"}
+
+
+def test_a_free_volume_that_one_pod_counts_on_is_gone_for_the_next():
+    local = a_class(provisioner="kubernetes.io/no-provisioner")
+    cluster = zones(a_claim("one"), a_claim("two"), local, a_volume("pv-a", zone="a"), a_volume("pv-b", zone="b"))
+    one, two = (cluster.shape(using(name, name=name), default_profile()) for name in ("one", "two"))
+    assert not one.independent
+    with cluster.trial() as trial:
+        first = trial.best(one)
+        trial.place(one, first)
+        second = trial.best(two)
+        assert {cluster.names[first], cluster.names[second]} == {"a", "b"}
+        trial.place(two, second)
+        trial.undo(0)
+        assert trial.allows(two).sum() == 2
+
+
+def test_a_volume_is_no_longer_kept_once_the_claim_is_bound_or_its_pod_gone():
+    local = a_class(provisioner="kubernetes.io/no-provisioner")
+    cluster = zones(a_claim("one"), a_claim("two"), local, a_volume("pv-a", zone="a"))
+    cluster.assume(using("one", name="one"), "a")
+    question = asked(cluster, using("two", name="two"), BINDING)
+    assert question.nodes == set()
+    cluster.change("PersistentVolumeClaim", a_claim("one", volume="elsewhere"))
+    assert question.nodes == {"a"}
+    cluster.change("PersistentVolumeClaim", a_claim("one"))
+    assert question.nodes == set()
+    cluster.remove("PersistentVolume", "", "pv-a")
+    cluster.change("PersistentVolume", a_volume("pv-a", zone="a"))
+    assert question.nodes == {"a"}
+    cluster.forget("ns-one")
+    assert question.nodes == {"a"}
 
 
 def test_a_claim_with_a_selector_wants_a_volume_with_those_labels():

@@ -185,6 +185,16 @@ async def test_a_small_body_that_unpacks_to_a_large_one_is_refused(site: Site) -
     assert site.seen == []
 
 
+async def test_a_client_that_asks_before_it_sends_is_told_to_go_on(site: Site) -> None:
+    await site.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    writer.write(b"abc")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    writer.close()
+
+
 async def test_a_body_that_comes_too_slowly_is_cut_off(site: Site) -> None:
     await site.start(Limits(body_seconds=0.1))
     answer = await site.raw(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")

@@ -92,6 +92,10 @@ class Constraint:
         """Whether the rule could refuse this shape anything at all."""
         return self.filters is not None
 
+    def entangles_for(self, shape: Shape, cluster: Cluster) -> bool:
+        """Whether the rule entangles pods of this very shape."""
+        return self.entangles
+
     def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         """Which of the slots can take one more pod of the shape."""
         raise NotImplementedError

@@ -98,7 +98,11 @@ class NodeResourcesFit(Constraint):
         for row, size, weight in self._rows(shape, cluster):
             alloc = cluster.alloc[row][slots]
             used = (cluster.nonzero if row <= MEMORY else cluster.used)[row][slots]
-            rate = self._rate(used + size * pods, alloc)
+            if self.curve is None and alloc.all():
+                total = total + self._rate(used + size * pods, alloc, alloc) * weight
+                weights = weights + weight
+                continue
+            rate = self._rate(used + size * pods, alloc, np.maximum(alloc, 1))
             # A resource that a node does not have says nothing about it.
             present = (alloc > 0) & (rate > 0) if self.curve is not None else alloc > 0
             total = total + np.where(present, rate * weight, 0)
@@ -108,8 +112,7 @@ class NodeResourcesFit(Constraint):
             return np.floor(total / least + 0.5).astype(np.int64)
         return total // least
 
-    def _rate(self, wanted: Ints, alloc: Ints) -> Ints:
-        whole = np.maximum(alloc, 1)
+    def _rate(self, wanted: Ints, alloc: Ints, whole: Ints) -> Ints:
         match self.strategy:
             case "LeastAllocated":
                 return np.maximum((alloc - wanted) * MAX_SCORE // whole, 0)

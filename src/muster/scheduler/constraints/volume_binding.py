@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from muster.api import quantity, selectors
 from muster.api.types import PersistentVolume, PersistentVolumeClaim, StorageClass
 from muster.scheduler.arrays import Bools, Ints, Slots
 from muster.scheduler.changes import NODE_ADDED, NODE_LABELS, STORAGE
 from muster.scheduler.constraints.base import Constraint, Reach, Reason
 from muster.scheduler.constraints.node_affinity import selected
-from muster.scheduler.storage import SELECTED_NODE, WAITS, bound
+from muster.scheduler.reservations import fits, size_of, wanted_by
+from muster.scheduler.storage import WAITS, bound, selected_node
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Cluster
@@ -34,11 +34,15 @@ class VolumeBinding(Constraint):
     filters = Reach.NODE
     final = True
     arguments = frozenset(("bindTimeoutSeconds", "shape"))
-    watches = frozenset(("storage",))
+    watches = frozenset(("storage", "reservations"))
     cures = frozenset((NODE_ADDED, NODE_LABELS, STORAGE))
 
     def concerns(self, shape: Shape) -> bool:
         return bool(shape.footprint.claims)
+
+    def entangles_for(self, shape: Shape, cluster: Cluster) -> bool:
+        # A free volume that one pod counts on is gone for the next.
+        return any(not bound(claim) for claim in _claims(shape, cluster))
 
     def rejects(self, shape: Shape, cluster: Cluster) -> str | None:
         namespace, storage = shape.pod.metadata.namespace, cluster.storage
@@ -107,9 +111,9 @@ def _all_served(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Sl
     """The slots where every claim finds a free volume of its own or can get a new one."""
     ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
     taken: dict[str, Bools] = {}
-    for claim in sorted(claims, key=lambda claim: (_wanted(claim), claim.metadata.name)):
+    for claim in sorted(claims, key=lambda claim: (wanted_by(claim), claim.metadata.name)):
         served = np.zeros(ok.shape, dtype=np.bool_)
-        node = (claim.metadata.annotations or {}).get(SELECTED_NODE)
+        node = selected_node(claim)
         if not node:
             _bind(claim, cluster, slots, served, taken)
         storage_class = cluster.storage.class_of(claim)
@@ -127,37 +131,15 @@ def _all_served(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Sl
 
 def _bind(claim: PersistentVolumeClaim, cluster: Cluster, slots: Slots, served: Bools, taken: dict[str, Bools]) -> None:
     """On each slot, give the claim the smallest volume there that fits it and that no claim before it took."""
-    fitting = [volume for volume in cluster.storage.volumes.values() if _fits(volume, claim)]
-    for volume in sorted(fitting, key=lambda volume: (_size(volume), volume.metadata.name)):
+    storage, key = cluster.storage, (claim.metadata.namespace, claim.metadata.name)
+    fitting = [v for v in storage.volumes.values() if fits(v, claim) and storage.reservations.free_for(v, key)]
+    for volume in sorted(fitting, key=lambda volume: (size_of(volume), volume.metadata.name)):
         here = _reachable(volume, cluster, slots) & ~served
         before = taken.get(volume.metadata.name)
         if before is not None:
             here &= ~before
         served |= here
         taken[volume.metadata.name] = here if before is None else before | here
-
-
-def _size(volume: PersistentVolume) -> int:
-    return quantity.value((volume.spec.capacity or {}).get("storage", 0))
-
-
-def _wanted(claim: PersistentVolumeClaim) -> int:
-    requests = (claim.spec.resources.requests if claim.spec.resources else None) or {}
-    return quantity.value(requests.get("storage", 0))
-
-
-def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    spec, wanted, ref = volume.spec, claim.spec, volume.spec.claim_ref
-    owner = (claim.metadata.namespace, claim.metadata.name)
-    if ref is not None and ((ref.namespace, ref.name) != owner or ref.uid not in ("", claim.metadata.uid)):
-        return False
-    if ref is None and volume.status.phase not in ("", "Available"):
-        return False
-    if wanted.selector is not None and not selectors.matches(wanted.selector, volume.metadata.labels):
-        return False
-    enough = _size(volume) >= _wanted(claim)
-    modes = set(wanted.access_modes or ()) <= set(spec.access_modes or ())
-    return enough and modes and spec.storage_class_name == (wanted.storage_class_name or "")
 
 
 def _provisionable(storage_class: StorageClass, cluster: Cluster, slots: Slots) -> Bools:

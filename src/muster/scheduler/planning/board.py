@@ -74,8 +74,9 @@ class Board:
                 return {}
             values = self.columns[key][scope.nodes]
             order = np.argsort(values, kind="stable")
-            found, starts = np.unique(values[order], return_index=True)
-            parts = np.split(scope.nodes[order], starts[1:])
+            ordered = values[order]
+            starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+            found, parts = ordered[starts], np.split(scope.nodes[order], starts[1:])
             known = {int(value): Scope(nodes, self.size) for value, nodes in zip(found, parts, strict=True) if value}
             self._domains[(scope, key)] = known
         return known

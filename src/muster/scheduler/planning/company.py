@@ -7,8 +7,10 @@ the moment: the first pod of a group that wants its own company has nobody to jo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from muster.api.selectors import first_untolerated, matches, node_matches
 from muster.api.types import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
@@ -47,13 +49,26 @@ class Company:
             if entry.slot >= 0 and uid not in self.evicted:
                 yield entry.pod, nodes[names[entry.slot]]
 
-    def repelling(self) -> Iterator[Sitting]:
-        """The running pods that keep others away. The cluster's tally only says on which nodes to look."""
+    def repelling(self, near: Collection[int] | None = None, others: Iterable[Pod] = ()) -> Iterator[Sitting]:
+        """The running pods that keep others away: all, or those in one domain with the slots of `near`.
+
+        The cluster's tallies only say on which nodes to look; the pods there are judged by themselves.
+        """
         slots: set[int] = set()
+        homes = {pod.metadata.namespace for pod in others}
         for what, tally in self.cluster.tallies.carried():
-            if isinstance(what, Carried) and what.kind == "anti" and tally.total:
-                slots.update(int(slot) for slot in tally.column[: self.cluster.size].nonzero()[0])
-        for slot in slots:
+            if not isinstance(what, Carried) or what.kind != "anti" or not tally.total:
+                continue
+            if near is not None and what.term.namespace_conditions is None and homes.isdisjoint(what.term.namespaces):
+                continue
+            there = tally.column[: self.cluster.size] > 0
+            if near is not None:
+                values = self.cluster.labels(what.topology)
+                shared = np.zeros(int(values.max(initial=0)) + 1, dtype=bool)
+                shared[values[list(near)]] = True
+                there &= shared[values] & (values > 0)
+            slots.update(there.nonzero()[0].tolist())
+        for slot in sorted(slots):
             node = self.cluster.node_objects[self.cluster.names[slot]]
             for entry in self.cluster.pods_on(slot):
                 if entry.pod.metadata.uid not in self.evicted and anti_terms(entry.pod):
@@ -86,9 +101,14 @@ def same_domain(key: str, one: Node, other: Node) -> bool:
     return value is not None and value == (other.metadata.labels or {}).get(key)
 
 
-def between_pods(company: Company, seats: Sequence[Sitting], kinds: Mapping[int, Pod]) -> str | None:
-    """The first breach of a rule between pods, in words. `kinds` are the distinct pods of the seats."""
-    fault = _kept_away(company, seats, kinds)
+def between_pods(
+    company: Company, seats: Sequence[Sitting], kinds: Mapping[int, Pod], guards: Sequence[Sitting]
+) -> str | None:
+    """The first breach of a rule between pods, in words.
+
+    `kinds` are the distinct pods of the seats, `guards` the running pods nearby that keep others away.
+    """
+    fault = _kept_away(company, seats, kinds, guards)
     if fault is None and any(anti_terms(pod) for pod in kinds.values()):
         fault = _keeping_away(company, seats)
     if fault is None and any(affinity_terms(pod) for pod in kinds.values()):
@@ -98,9 +118,11 @@ def between_pods(company: Company, seats: Sequence[Sitting], kinds: Mapping[int,
     return fault
 
 
-def _kept_away(company: Company, seats: Sequence[Sitting], kinds: Mapping[int, Pod]) -> str | None:
+def _kept_away(
+    company: Company, seats: Sequence[Sitting], kinds: Mapping[int, Pod], guards: Sequence[Sitting]
+) -> str | None:
     """A running pod does not want one of the new ones near."""
-    for pod, node in company.repelling():
+    for pod, node in guards:
         for term in anti_terms(pod):
             unwanted = {key for key, kind in kinds.items() if company.selects(term, pod, kind)}
             if not unwanted:

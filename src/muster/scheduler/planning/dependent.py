@@ -146,9 +146,11 @@ class Dependent:
         keys = sorted({k for other, _ in way.loads for lot in other.lots for k in company_keys(shapes[lot.shape].pod)})
         if not keys:
             return order[:2].tolist()
-        views = np.array([self.seating.cluster.labels(key)[order] for key in keys])
-        _, first = np.unique(views, axis=1, return_index=True)
-        return order[np.sort(first)].tolist()
+        views = zip(*(self.seating.cluster.labels(key)[order].tolist() for key in keys), strict=True)
+        first: dict[tuple[int, ...], int] = {}
+        for view, slot in zip(views, order.tolist(), strict=True):
+            first.setdefault(view, slot)
+        return list(first.values())
 
     def _rest(self, way: Way) -> bool:
         """Go round over all leaves while somebody finds a seat."""

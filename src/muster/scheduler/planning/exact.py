@@ -80,9 +80,13 @@ def decide(question: Question, budget: Budget) -> Answer:
 def _classes(question: Question) -> tuple[Ints, Ints, Ints]:
     """One representative node per class, the class of each node, and the size of each class."""
     columns = np.vstack((question.free, question.fits.astype(np.int64)))
-    # Nodes that no type can use together look different for nothing: only usable rows matter.
-    _, first, member_of, sizes = np.unique(columns, axis=1, return_index=True, return_inverse=True, return_counts=True)
-    return first.astype(np.int64), member_of.reshape(-1).astype(np.int64), sizes.astype(np.int64)
+    order = np.lexsort(columns[::-1])
+    ordered = columns[:, order]
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    member_of = np.zeros(len(order), dtype=np.int64)
+    member_of[order] = np.cumsum(fresh) - 1
+    return order[fresh], member_of, np.bincount(member_of)
 
 
 def _patterns(question: Question, classes: Ints, budget: Budget) -> list[Ints] | None:

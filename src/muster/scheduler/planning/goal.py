@@ -143,20 +143,19 @@ def _demand_leaves(demand: Demand) -> Iterator[Leaf]:
             yield from _demand_leaves(child)
 
 
-def leaf_goals(goal: Goal) -> Iterator[LeafGoal]:
+def all_leaves(goal: Goal) -> Iterator[LeafGoal]:
     """Every leaf of a goal, those of satisfied children included."""
     if isinstance(goal, LeafGoal):
         yield goal
     else:
         for child in (*goal.open, *goal.done):
-            yield from leaf_goals(child)
+            yield from all_leaves(child)
 
 
 def open_leaves(goal: Goal) -> Iterator[LeafGoal]:
     """The leaves whose minimum may have to be placed."""
     if isinstance(goal, LeafGoal):
-        if goal.need:
-            yield goal
+        yield goal
     else:
         for child in goal.open:
             yield from open_leaves(child)

@@ -14,7 +14,7 @@ import numpy as np
 
 from muster.scheduler.planning.board import Mask
 from muster.scheduler.planning.domains import Domains, Potential, potential, ranked, score
-from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal
+from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, all_leaves
 from muster.scheduler.planning.rules import most
 from muster.scheduler.planning.seating import Mark, Seating, narrowed
 from muster.scheduler.planning.verdict import Budget
@@ -80,7 +80,9 @@ class Greedy:
 
     def _dependent(self, goals: Sequence[Goal]) -> bool:
         shapes = self.seating.shapes
-        return any(not shapes[lot.shape].independent for goal in goals for leaf in _leaves(goal) for lot in leaf.lots)
+        return any(
+            not shapes[lot.shape].independent for goal in goals for leaf in all_leaves(goal) for lot in leaf.lots
+        )
 
     def _leaf(self, leaf: LeafGoal, mask: Mask | None) -> bool:
         if len(leaf.lots) == 1:
@@ -123,8 +125,8 @@ class Greedy:
         order = order[:1] if exact else order
         best: tuple[int, int] | None = None
         compared = 0
-        for _, value in order[:MOST_DOMAINS_TRIED]:
-            if not self.budget.spend():
+        for tried, (_, value) in enumerate(order[:MOST_DOMAINS_TRIED]):
+            if tried and not self.budget.spend():  # what succeeds at once costs nothing, however large the tree
                 break
             outcome = self._try_domain(goal, value, domains, found, last=len(order) == 1)
             if outcome is None:
@@ -277,15 +279,9 @@ class Greedy:
 
 def goal_size(goal: Goal) -> int:
     """All pending members below a group."""
-    return sum(leaf.pending for leaf in _leaves(goal))
+    return sum(leaf.pending for leaf in all_leaves(goal))
 
 
 def top_priority(goal: Goal) -> int:
     """The highest priority of any pending member; members come in the order of priority."""
-    return max((leaf.members[0].priority for leaf in _leaves(goal) if leaf.members), default=0)
-
-
-def _leaves(goal: Goal) -> list[LeafGoal]:
-    if isinstance(goal, LeafGoal):
-        return [goal]
-    return [leaf for child in (*goal.open, *goal.done) for leaf in _leaves(child)]
+    return max((leaf.members[0].priority for leaf in all_leaves(goal) if leaf.members), default=0)

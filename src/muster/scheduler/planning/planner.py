@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from muster.scheduler.planning.board import Board, Mask
 from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf
 from muster.scheduler.planning.dependent import Dependent
-from muster.scheduler.planning.goal import BranchGoal, Goal, GoalBuilder, LeafGoal, admissible, satisfied
+from muster.scheduler.planning.goal import BranchGoal, Goal, GoalBuilder, LeafGoal, admissible, open_leaves, satisfied
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.proofs import Diagnosis, excluded
 from muster.scheduler.planning.search import Found, NotFound, Search
@@ -117,7 +117,7 @@ class _Planner:
         if self.budget.exhausted:
             self._last = NotFound(complete=False)
             return False
-        shapes = sorted({lot.shape for leaf in _leaves(goal) for lot in leaf.lots})
+        shapes = sorted({lot.shape for leaf in open_leaves(goal) for lot in leaf.lots})
         key = (goal.signature, None if mask is None else mask.tobytes(), seating.count)
         if key in self._lost:
             self._last = self._lost[key]
@@ -220,12 +220,6 @@ def _all(demand: Demand) -> Iterator[Demand]:
     yield demand
     for child in demand.children if isinstance(demand, Branch) else ():
         yield from _all(child)
-
-
-def _leaves(goal: Goal) -> list[LeafGoal]:
-    if isinstance(goal, LeafGoal):
-        return [goal]
-    return [leaf for child in goal.open for leaf in _leaves(child)]
 
 
 def _keys(goal: Goal) -> set[str]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from muster.scheduler.planning.board import Mask
+from muster.scheduler.planning.board import Ints, Mask
 from muster.scheduler.planning.demand import Branch, Demand, Leaf
 from muster.scheduler.planning.domains import Domains, domain_rank, potential
-from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, admissible
+from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, admissible, open_leaves
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.rules import most
 from muster.scheduler.planning.search import NotFound
@@ -54,41 +54,55 @@ class Diagnosis:
         if not leaf.lots:
             return Shortage(leaf.key, key, domain, 0, max(1, leaf.need), (("pending members", 0),))
         room = [most(self.seating.trial, self.seating.shapes[lot.shape], mask) for lot in leaf.lots]
+        counted = min(leaf.need, sum(min(lot.count, have) for lot, have in zip(leaf.lots, room, strict=True)))
+        independent = all(self.seating.shapes[lot.shape].independent for lot in leaf.lots)
+        if independent and len(leaf.lots) == 1:
+            return self._one_kind(leaf, key, domain, mask, counted)
+        if not independent and leaf.need > MOST_SEATED:  # one by one this would take too long
+            return Shortage(leaf.key, key, domain, counted, leaf.need)
         worst = max(range(len(room)), key=lambda at: leaf.lots[at].preferred - room[at])
-        empty = self._short_of(leaf.lots[worst].shape, mask)
-        if not self._worth_seating(leaf):
-            seats = min(leaf.need, sum(min(lot.count, have) for lot, have in zip(leaf.lots, room, strict=True)))
-            return Shortage(leaf.key, key, domain, seats, leaf.need)
+        empty = dict(self._short_of(leaf.lots[worst].shape, mask))
         mark = self.seating.mark()
         missing = self.greedy.seat_lots(leaf, leaf.need, mask)
         unseated = [at for at, lot in enumerate(leaf.lots) if self.seating.seated(leaf, at) < lot.preferred]
         worst = worst if not unseated or worst in unseated else unseated[0]
         lacking = self._lacking(leaf.lots[worst].shape, missing, mask) if missing else ()
         self.seating.undo(mark)
-        nodes = dict(empty).get(lacking[0][0], 0) if lacking else 0
+        nodes = empty.get(lacking[0][0], 0) if lacking else 0
         return Shortage(leaf.key, key, domain, leaf.need - missing, leaf.need, lacking, nodes)
 
-    def _worth_seating(self, leaf: LeafGoal) -> bool:
-        """Pods that depend on each other are seated one by one, which takes too long for many."""
-        shapes = self.seating.shapes
-        return leaf.need <= MOST_SEATED or all(shapes[lot.shape].independent for lot in leaf.lots)
+    def _one_kind(self, leaf: LeafGoal, key: str, domain: str, mask: Mask | None, seats: int) -> Shortage:
+        """The same for members that are all alike, by arithmetic."""
+        missing, index = leaf.need - seats, leaf.lots[0].shape
+        taken = self.seating.trial.seats(self.seating.shapes[index])
+        lacking = self._lacking(index, missing, mask, taken) if missing else ()
+        nodes = dict(self._short_of(index, mask)).get(lacking[0][0], 0) if lacking else 0
+        return Shortage(leaf.key, key, domain, seats, leaf.need, lacking, nodes)
 
-    def _short_of(self, index: int, mask: Mask | None) -> list[tuple[str, int]]:
-        """The resources that nodes of the scope have too little of for one more pod, and how many nodes do."""
+    def _short_of(self, index: int, mask: Mask | None, taken: Ints | None = None) -> list[tuple[str, int]]:
+        """The resources that nodes of the scope have too little of for one more pod, and how many nodes do.
+
+        `taken` pods of the shape are taken to be on each node already.
+        """
         cluster, shape = self.seating.cluster, self.seating.shapes[index]
         wanted = shape.request_vector(cluster)
         inside = cluster.alive if mask is None else cluster.alive & mask
         found: list[tuple[str, int]] = []
         for row in np.flatnonzero(wanted):
-            nodes = int((inside & (cluster.alloc[row] - cluster.used[row] < wanted[row])).sum())
+            left = cluster.alloc[row] - cluster.used[row]
+            if taken is not None:
+                left = left - taken * wanted[row]
+            nodes = int((inside & (left < wanted[row])).sum())
             if nodes:
                 found.append((cluster.resources[row], nodes))
         return sorted(found, key=lambda item: (-item[1], item[0]))
 
-    def _lacking(self, index: int, missing: int, mask: Mask | None) -> tuple[tuple[str, int], ...]:
+    def _lacking(
+        self, index: int, missing: int, mask: Mask | None, taken: Ints | None = None
+    ) -> tuple[tuple[str, int], ...]:
         """The scarcest resources and by how much they are short, or else the rules that keep nodes away."""
         cluster, shape = self.seating.cluster, self.seating.shapes[index]
-        short = self._short_of(index, mask)
+        short = self._short_of(index, mask, taken)
         if short:
             wanted = shape.request_vector(cluster)
             top = [name for name, nodes in short if nodes == short[0][1]]
@@ -101,7 +115,7 @@ class Diagnosis:
         cluster = self.seating.cluster
         domains = Domains.of(self.seating, goal.topology, mask)
         pods = potential(self.seating, goal, domains).pods
-        values = np.unique(domains.ids)
+        values = np.flatnonzero(np.bincount(domains.ids))
         values = values[values > 0]
         if goal.pin is not None:
             values = values[values == (cluster.label_id(goal.topology, goal.pin) if goal.pin else 0)]
@@ -148,7 +162,7 @@ class Diagnosis:
             weighed = self._weighing(goal, last, shortages)
             if weighed is not None:
                 return weighed
-        shapes = {lot.shape for leaf in _open_leaves(goal) for lot in leaf.lots}
+        shapes = {lot.shape for leaf in open_leaves(goal) for lot in leaf.lots}
         return ExhaustionProof(goal.key, max(1, last.classes), len(shapes), steps, shortages)
 
     def _counting(self, goal: Goal, mask: Mask | None) -> CountingProof:
@@ -224,11 +238,3 @@ def _chooses(goal: Goal) -> bool:
     if isinstance(goal, LeafGoal):
         return False
     return goal.need < len(goal.open) or any(_chooses(child) for child in goal.open)
-
-
-def _open_leaves(goal: Goal) -> Iterator[LeafGoal]:
-    if isinstance(goal, LeafGoal):
-        yield goal
-    else:
-        for child in goal.open:
-            yield from _open_leaves(child)

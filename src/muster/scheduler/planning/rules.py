@@ -76,5 +76,5 @@ def most(trial: Trial, shape: Shape, mask: Mask | None) -> int:
     for key in () if shape.independent else repelled_keys(shape.pod):
         ids = trial.cluster.labels(key)
         outside = int(seats[ids == 0].sum())
-        total = min(total, outside + len(np.unique(ids[(seats > 0) & (ids > 0)])))
+        total = min(total, outside + int(np.count_nonzero(np.bincount(ids[(seats > 0) & (ids > 0)]))))
     return total

@@ -17,7 +17,7 @@ import numpy as np
 
 from muster.scheduler.planning.board import Board, Scope
 from muster.scheduler.planning.exact import Stuck, Weighed, decide
-from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal
+from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, open_leaves
 from muster.scheduler.planning.packing import pack
 from muster.scheduler.planning.question import Load, Question, Seated
 from muster.scheduler.planning.symmetry import Twins
@@ -182,7 +182,7 @@ class Search:
         able = self._able(goal, scope)
         if len(able) < 2:
             return able
-        shapes = sorted({lot.shape for leaf in _needy(goal) for lot in leaf.lots})
+        shapes = sorted({lot.shape for leaf in open_leaves(goal) for lot in leaf.lots})
 
         def room(item: tuple[int, Scope]) -> tuple[int, int]:
             _, domain = item
@@ -319,14 +319,6 @@ def _held(goal: Goal, loaded: set[int]) -> list[Goal]:
     below = [_held(child, loaded) for child in goal.open]
     holding = sum(bool(part) and part[-1] is child for part, child in zip(below, goal.open, strict=True))
     return [*(held for part in below for held in part), *([goal] if holding >= goal.need else [])]
-
-
-def _needy(goal: Goal) -> Iterator[LeafGoal]:
-    if isinstance(goal, LeafGoal):
-        yield goal
-    else:
-        for child in goal.open:
-            yield from _needy(child)
 
 
 def _components(loads: tuple[Load, ...]) -> list[tuple[Load, ...]]:

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from enum import Enum
 
 from muster.scheduler.planning.demand import Demand, GroupKey, Leaf
-from muster.scheduler.planning.verdict import Placed, Verdict
+from muster.scheduler.planning.verdict import Placed, Undecided, Verdict
 
 
 class Status(Enum):
@@ -48,16 +48,12 @@ def statuses(
     known to be hopeless.
     """
     found: dict[GroupKey, Status] = {}
-    _fold(demand, _seated(now), _seated(emptied), _unknown(emptied), frozenset(untried), found)
+    _fold(demand, _seated(now), _seated(emptied), isinstance(emptied, Undecided), frozenset(untried), found)
     return found
 
 
 def _seated(verdict: Verdict | None) -> frozenset[str]:
     return frozenset(seat.uid for seat in verdict.seats) if isinstance(verdict, Placed) else frozenset()
-
-
-def _unknown(emptied: Verdict | None) -> bool:
-    return emptied is not None and not isinstance(emptied, Placed) and not hasattr(emptied, "proof")
 
 
 def _fold(

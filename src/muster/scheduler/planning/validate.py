@@ -161,11 +161,12 @@ class _Audit:
         if fault is not None:
             return fault
         company = Company(self.cluster, self.evicted)
-        if not any(kind.social for kind in kinds.values()) and not any(True for _ in company.repelling()):
+        guards = list(company.repelling(self.bench, [kind.pod for kind in kinds.values()]))
+        if not guards and not any(kind.social for kind in kinds.values()):
             return None
         objects, names = self.cluster.node_objects, self.cluster.names
         sitting = [(kinds[kind].pod, objects[names[slot]]) for kind, slot in self.seats]
-        return between_pods(company, sitting, {id(kind.pod): kind.pod for kind in kinds.values()})
+        return between_pods(company, sitting, {id(kind.pod): kind.pod for kind in kinds.values()}, guards)
 
     def _ports(self) -> str | None:
         for slot, row in self.bench.items():

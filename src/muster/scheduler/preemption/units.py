@@ -8,7 +8,7 @@ belong to no unit, and neither do pods whose bind is still in flight.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.scheduler.cluster import Cluster
 from muster.scheduler.faults import priority_of
@@ -28,34 +28,66 @@ class Unit:
     marked: bool = False  # on its way out already: evicting it costs nothing more
 
 
-def units(forest: Forest, cluster: Cluster, below: int, marked: Collection[str] = ()) -> list[Unit]:
-    """Everything of lower priority that could be evicted, in a stable order."""
-    homes: dict[GroupKey, tuple[int, Group | None]] = {}
-    whole: dict[GroupKey, tuple[int, list[Member]]] = {}
-    found: list[Unit] = []
+def units(
+    forest: Forest, cluster: Cluster, below: int, *, marked: Collection[str] = (), spared: Collection[str] = ()
+) -> tuple[list[Unit], bool]:
+    """Everything of lower priority that could be evicted, and whether some cannot yet because it is being bound."""
+    homes: dict[GroupKey, _Home] = {}
+    wholes: dict[GroupKey, _Whole] = {}
+    alone: list[tuple[Member, int]] = []
+    in_flight = False
     for uid, entry in cluster.pods.items():
-        if entry.dying or entry.assumed or entry.slot < 0:
-            continue
         member = forest.members[uid]
-        if member.group is None:
-            if member.traits[1] < below:
-                key = GroupKey("Pod", member.ref.namespace, member.ref.name)
-                found.append(_unit(key, [member], member.traits[1], marked))
-            continue
-        home = homes.get(member.group.key)
-        if home is None:
-            home = homes[member.group.key] = (_priority(member), _whole_ancestor(member.group))
-        priority, ancestor = home
-        if priority >= below:
-            continue
-        if ancestor is None:
-            key = GroupKey("Pod", member.ref.namespace, member.ref.name)
-            found.append(_unit(key, [member], priority, marked))
+        group = member.group
+        if group is None:
+            priority, home = member.traits[1], None
         else:
-            whole.setdefault(ancestor.key, (priority, []))[1].append(member)
-    for key, (priority, members) in whole.items():
-        found.append(_unit(key, members, priority, marked))
-    return sorted(found, key=lambda unit: unit.key)
+            home = homes.get(group.key) or homes.setdefault(group.key, _home(member, group, wholes))
+            priority = home.priority
+        if priority >= below or entry.dying:
+            continue
+        if entry.assumed or uid in spared:
+            in_flight = in_flight or entry.assumed
+            if home is not None:
+                home.whole.untouchable = True
+        elif home is not None and home.ancestor is not None:
+            home.whole.members.append(member)
+        elif entry.slot >= 0:
+            alone.append((member, priority))
+    found = [_unit(_key(member), [member], priority, marked) for member, priority in alone]
+    for whole in wholes.values():
+        movable = any(cluster.pods[member.uid].slot >= 0 for member in whole.members)
+        if movable and not whole.untouchable:
+            found.append(_unit(whole.key, whole.members, whole.priority, marked))
+    return sorted(found, key=lambda unit: unit.key), in_flight
+
+
+@dataclass(slots=True)
+class _Whole:
+    """What leaves together; members whose node is gone leave with the others."""
+
+    key: GroupKey
+    priority: int
+    members: list[Member] = field(default_factory=list[Member])
+    untouchable: bool = False  # a member cannot leave now, so nobody does
+
+
+@dataclass(frozen=True, slots=True)
+class _Home:
+    priority: int
+    ancestor: Group | None
+    whole: _Whole
+
+
+def _home(member: Member, group: Group, wholes: dict[GroupKey, _Whole]) -> _Home:
+    ancestor, priority = _whole_ancestor(group), _priority(member)
+    if ancestor is None:
+        return _Home(priority, None, _Whole(group.key, priority))
+    return _Home(priority, ancestor, wholes.setdefault(ancestor.key, _Whole(ancestor.key, priority)))
+
+
+def _key(member: Member) -> GroupKey:
+    return GroupKey("Pod", member.ref.namespace, member.ref.name)
 
 
 def _priority(member: Member) -> int:

@@ -45,9 +45,6 @@ class Store(ABC):
             found = self._tables[name] = Table(self._floor())
         return found
 
-    def tables(self) -> list[str]:
-        return sorted(self._tables)
-
     def get(self, table: str, key: Key) -> Record | None:
         """The visible record."""
         return self.table(table).records.get(key)

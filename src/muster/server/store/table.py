@@ -108,11 +108,6 @@ class Table:
         keys = self.keys if records.keys() == self.records.keys() else sorted(records)
         return self._walk(keys, records, namespace, after)
 
-    def get_at(self, revision: int, key: Key) -> Record | None:
-        """One record as it was at a revision."""
-        undone = self._undo(revision)
-        return undone[key] if key in undone else self.records.get(key)
-
     def _undo(self, revision: int) -> dict[Key, Record | None]:
         start = self.position_after(revision) - self.dropped
         return {change.record.key: change.previous for change in reversed(self.changes[start:])}

@@ -1,0 +1,232 @@
+"""Preemption, decision only: seats and victims together, through the brain, in one process.
+
+`python -m bench.preemption` prints the time from the attempt to the marks for a large gang on a full cluster
+(anywhere, and inside one rack), the shapes that upstream benchmarks on 100 nodes, and a comparison with
+upstream's rule on random clusters: never dearer, and the totals of pods and gangs that leave.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from bench.gangs import RACK, Figure
+from muster.api import groups as api
+from muster.api import types
+from muster.scheduler.config import default_config
+from muster.scheduler.cycle import Brain
+from muster.scheduler.decisions import Decision, Nominate
+from muster.scheduler.events import Changed, Synced
+
+HIGH, LOW = 1_000_000, 10
+
+
+class Site:
+    """A brain and the facts it is told."""
+
+    def __init__(self) -> None:
+        self.brain = Brain(default_config())
+
+    def tell(self, *objects: Any) -> None:
+        for obj in objects:
+            self.brain.handle(Changed(type(obj).__name__, obj), 0.0)
+
+    def ready(self) -> None:
+        """Say everything that there is to say before the clock starts."""
+        self.brain.handle(Synced(), 0.0)
+        while self.brain.next(0.0):
+            pass
+
+    def time_to_marks(self) -> tuple[float, list[Decision]]:
+        """Seconds of the turn that chooses victims, and what it decided."""
+        gc.collect()
+        while True:
+            started = time.perf_counter()
+            decisions = self.brain.next(0.0)
+            seconds = time.perf_counter() - started
+            if not decisions or any(isinstance(decision, Nominate) for decision in decisions):
+                return seconds, decisions
+
+
+def a_node(name: str, cpu: str = "4", **labels: str) -> types.Node:
+    raw = {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "status": {"allocatable": {"cpu": cpu, "memory": "32Gi", "pods": "110"}},
+    }
+    return msgspec.convert(raw, types.Node)
+
+
+def a_pod(
+    name: str, cpu: str, priority: int, group: str | None = None, node: str | None = None, **spec: Any
+) -> types.Pod:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "100Mi"}}}
+    port = spec.pop("port", None)
+    if port:
+        container["ports"] = [{"hostPort": port, "containerPort": port, "protocol": "TCP"}]
+    labels = spec.pop("labels", {})
+    body = {"schedulerName": "default-scheduler", "priority": priority, "containers": [container], **spec}
+    if group:
+        body["schedulingGroup"] = {"podGroupName": group}
+    if node:
+        body["nodeName"] = node
+    meta = {"name": name, "namespace": "ns", "uid": name, "labels": labels, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    status = {"phase": "Running" if node else "Pending", "startTime": "2026-01-01T00:00:00Z"}
+    return msgspec.convert({"metadata": meta, "spec": body, "status": status}, types.Pod)
+
+
+def a_gang(name: str, minimum: int, priority: int, mode: str = "single", topology: str | None = None) -> api.PodGroup:
+    spec: dict[str, Any] = {
+        "schedulingPolicy": {"gang": {"minCount": minimum}},
+        "priority": priority,
+        "disruptionMode": {mode: {}},
+    }
+    if topology:
+        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
+    return msgspec.convert({"metadata": {"name": name, "namespace": "ns", "uid": f"g-{name}"}, "spec": spec}, api.PodGroup)
+
+
+# --- a full cluster --------------------------------------------------------------------------------
+
+
+def full_cluster(nodes: int, gangs: int, size: int, mode: str) -> Site:
+    site = Site()
+    site.tell(*(a_node(f"n{i:05d}", "10", **{RACK: f"r{i // 100}"}) for i in range(nodes)))
+    seat = 0
+    for number in range(gangs):
+        site.tell(a_gang(f"low{number}", size, LOW, mode))
+        for member in range(size):
+            node = f"n{seat * 7919 % nodes:05d}"
+            site.tell(a_pod(f"low{number}-{member}", "1", LOW, f"low{number}", node))
+            seat += 1
+    site.ready()
+    return site
+
+
+def large_gang(mode: str, topology: str | None) -> Figure:
+    site = full_cluster(5000, 5000, 10, mode)
+    site.tell(a_gang("big", 1000, HIGH, topology=topology))
+    site.tell(*(a_pod(f"big-{i}", "1", HIGH, "big") for i in range(1000)))
+    seconds, decisions = site.time_to_marks()
+    assert sum(isinstance(decision, Nominate) for decision in decisions) == 1000
+    where = "in one rack" if topology else "anywhere"
+    return Figure(f"1,000 pods {where}, 50,000 victims of mode {mode}", seconds * 1000, "ms", ceiling=1000)
+
+
+def hopeless(mode: str) -> Figure:
+    """A gang that no eviction can help, considered again and again."""
+    site = full_cluster(5000, 5000, 10, mode)
+    site.tell(a_gang("huge", 1000, HIGH))
+    site.tell(*(a_pod(f"huge-{i}", "11", HIGH, "huge") for i in range(1000)))
+    site.brain.next(0.0)
+    started = time.perf_counter()
+    for again in range(3):
+        site.tell(a_node(f"extra-{again}", "10"))
+        site.brain.next(100.0 * (again + 1))
+    return Figure(f"a hopeless gang again, victims of mode {mode}", (time.perf_counter() - started) / 3 * 1000, "ms")
+
+
+# --- the shapes of upstream's benchmarks -----------------------------------------------------------
+
+
+def basic(groups: int, size: int) -> Site:
+    site = Site()
+    site.tell(*(a_node(f"n{i}") for i in range(100)))
+    site.tell(*(a_pod(f"low-{i}", "40m", LOW, None, f"n{i % 100}") for i in range(1000)))
+    site.ready()
+    _preemptors(site, groups, size, "3970m")
+    return site
+
+
+def pod_groups(low_groups: int, low_size: int, groups: int, size: int) -> Site:
+    site = Site()
+    site.tell(*(a_node(f"n{i}") for i in range(100)))
+    seat = 0
+    for number in range(low_groups):
+        site.tell(a_gang(f"low{number}", low_size, LOW))
+        for member in range(low_size):
+            pod = a_pod(f"low{number}-{member}", "600m", LOW, f"low{number}", f"n{seat % 100}", port=9000 + number)
+            site.tell(pod)
+            seat += 1
+    site.ready()
+    _preemptors(site, groups, size, "3500m", port=True)
+    return site
+
+
+def affinity(groups: int, size: int) -> Site:
+    site = Site()
+    site.tell(*(a_node(f"n{i}") for i in range(100)))
+    labels = {f"key{i}": "anchor" for i in range(5)}
+    site.tell(*(a_pod(f"anchor-{i}", "10m", HIGH, None, f"n{i}", labels=labels) for i in range(100)))
+    site.tell(*(a_pod(f"low-{i}", "40m", LOW, None, f"n{i % 100}") for i in range(1000)))
+    site.ready()
+    terms = [
+        {"labelSelector": {"matchLabels": {key: value}}, "topologyKey": "kubernetes.io/hostname"}
+        for key, value in labels.items()
+    ]
+    wish = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    _preemptors(site, groups, size, "3970m", **wish)
+    return site
+
+
+def _preemptors(site: Site, groups: int, size: int, cpu: str, **spec: Any) -> None:
+    for number in range(groups):
+        fields = dict(spec)
+        if fields.pop("port", False):
+            fields["port"] = 20000 + number
+        site.tell(a_gang(f"high{number}", size, HIGH))
+        site.tell(*(a_pod(f"high{number}-{i}", cpu, HIGH, f"high{number}", **fields) for i in range(size)))
+
+
+def disruption_mode(mode: str) -> Site:
+    site = Site()
+    site.tell(*(a_node(f"n{i}") for i in range(1000)))
+    for number in range(1000):
+        if mode != "none":
+            site.tell(a_gang(f"low{number}", 10, LOW, mode))
+        group = f"low{number}" if mode != "none" else None
+        site.tell(*(a_pod(f"low{number}-{i}", "300m", LOW, group, f"n{(number * 10 + i) % 1000}") for i in range(10)))
+    site.ready()
+    site.tell(a_pod("high", "2", HIGH))
+    return site
+
+
+def upstream_shapes() -> Iterable[Figure]:
+    shapes: list[tuple[str, Callable[[], Site]]] = [
+        ("1,000 low pods, 1 gang of 100", lambda: basic(1, 100)),
+        ("1,000 low pods, 10 gangs of 10, the first", lambda: basic(10, 10)),
+        ("5 low groups of 100 with ports, 1 gang of 100", lambda: pod_groups(5, 100, 1, 100)),
+        ("50 low groups of 10 with ports, 10 gangs of 10, the first", lambda: pod_groups(50, 10, 10, 10)),
+        ("1,000 low pods, required affinity, 1 gang of 100", lambda: affinity(1, 100)),
+        ("1,000 low pods, required affinity, 10 gangs of 10, the first", lambda: affinity(10, 10)),
+    ]
+    for name, build in shapes:
+        times: list[float] = []
+        for _ in range(3):
+            seconds, decisions = build().time_to_marks()
+            assert any(isinstance(decision, Nominate) for decision in decisions), name
+            times.append(seconds)
+        yield Figure(f"100 nodes: {name}", min(times) * 1000, "ms", ceiling=20)
+    for mode in ("none", "single", "all"):
+        seconds, decisions = disruption_mode(mode).time_to_marks()
+        assert any(isinstance(decision, Nominate) for decision in decisions)
+        yield Figure(f"1,000 nodes, 10,000 victims of mode {mode}, one pod", seconds * 1000, "ms")
+
+
+def run() -> list[Figure]:
+    figures = [large_gang(mode, topology) for mode in ("single", "all") for topology in (None, RACK)]
+    figures += [hopeless("single"), hopeless("all")]
+    figures += upstream_shapes()
+    return figures
+
+
+def main() -> None:
+    for figure in run():
+        print(figure, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The manifest that installs Muster in a cluster: rights, two replicas with leader election, a disruption budget.
+
+The rights are exactly what the scheduler and its upkeep use, verb by verb; there are no wildcards. The pods run
+without privileges on a read-only root. `deploy/muster.yaml` holds the result for the defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api.groups import GROUP
+from muster.api.manifests import CRD_GROUP
+
+Obj = dict[str, Any]
+
+NAME = "muster"
+NAMESPACE = "muster-system"
+PORT = 10259
+USER = 65532  # the user that minimal base images call "nonroot"
+LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "scheduler"}
+
+_READ = ["list", "watch"]
+_RIGHTS: list[tuple[str, list[str], list[str]]] = [
+    ("", ["pods"], ["get", "list", "watch", "delete"]),
+    ("", ["pods/binding"], ["create"]),
+    ("", ["pods/status"], ["patch"]),
+    ("", ["namespaces", "nodes", "persistentvolumes", "replicationcontrollers", "services"], _READ),
+    ("", ["persistentvolumeclaims"], ["get", "list", "watch", "patch"]),
+    ("", ["events"], ["create", "patch"]),
+    ("events.k8s.io", ["events"], ["create", "patch"]),
+    ("apps", ["replicasets", "statefulsets"], _READ),
+    ("policy", ["poddisruptionbudgets"], _READ),
+    ("storage.k8s.io", ["csinodes", "storageclasses"], _READ),
+    (GROUP, ["priorityclasses"], _READ),
+    (GROUP, ["workloads"], _READ),
+    (GROUP, ["podgroups"], ["get", "list", "watch"]),
+    (GROUP, ["compositepodgroups"], ["get", "list", "watch", "patch"]),
+    (GROUP, ["podgroups/status", "compositepodgroups/status"], ["patch"]),
+    (CRD_GROUP, ["workloads"], _READ),
+    (CRD_GROUP, ["podgroups", "compositepodgroups"], ["get", "list", "watch", "patch"]),
+    (CRD_GROUP, ["podgroups/status", "compositepodgroups/status"], ["patch"]),
+    # Whoever reads the metrics is looked up.
+    ("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    ("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+]
+
+
+def installation(image: str, namespace: str = NAMESPACE, scheduler_name: str = NAME) -> list[Obj]:
+    """Everything except the custom resources, in the order in which it can be applied."""
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(namespace)},
+        _role("ClusterRole", _meta(), [_rule(*each) for each in _RIGHTS]),
+        _binding("ClusterRoleBinding", _meta(), "ClusterRole", namespace),
+        _role("Role", _meta(namespace), _lease_rights()),
+        _binding("RoleBinding", _meta(namespace), "Role", namespace),
+        _deployment(image, namespace, scheduler_name),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": _meta(namespace),
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
+        },
+    ]
+
+
+def _meta(namespace: str = "") -> Obj:
+    meta: Obj = {"name": NAME}
+    if namespace:
+        meta["namespace"] = namespace
+    meta["labels"] = LABELS
+    return meta
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> Obj:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+def _lease_rights() -> list[Obj]:
+    # A name cannot restrict a create; what has no name yet cannot be compared with one.
+    lease = _rule("coordination.k8s.io", ["leases"], ["get", "update"])
+    return [_rule("coordination.k8s.io", ["leases"], ["create"]), {**lease, "resourceNames": [NAME]}]
+
+
+def _role(kind: str, meta: Obj, rules: list[Obj]) -> Obj:
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": meta, "rules": rules}
+
+
+def _binding(kind: str, meta: Obj, role: str, namespace: str) -> Obj:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": meta,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+    }
+
+
+def _deployment(image: str, namespace: str, scheduler_name: str) -> Obj:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": LABELS},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _meta(namespace),
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": LABELS},
+            "template": {
+                "metadata": {"labels": LABELS},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "priorityClassName": "system-cluster-critical",
+                    "securityContext": {
+                        "runAsNonRoot": True,
+                        "runAsUser": USER,
+                        "runAsGroup": USER,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "topologySpreadConstraints": [spread],
+                    "containers": [_container(image, namespace, scheduler_name)],
+                    # Certificates are loaded from files, and the root cannot be written.
+                    "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+                },
+            },
+        },
+    }
+
+
+def _container(image: str, namespace: str, scheduler_name: str) -> Obj:
+    def probe(page: str, period: int) -> Obj:
+        where = {"path": page, "port": "https", "scheme": "HTTPS"}
+        return {"httpGet": where, "periodSeconds": period, "timeoutSeconds": 5}
+
+    return {
+        "name": "scheduler",
+        "image": image,
+        "args": [
+            "scheduler",
+            f"--scheduler-name={scheduler_name}",
+            "--leader-elect=true",
+            f"--leader-elect-resource-name={NAME}",
+            f"--leader-elect-resource-namespace={namespace}",
+            f"--secure-port={PORT}",
+            "--logging-format=json",
+        ],
+        "ports": [{"name": "https", "containerPort": PORT}],
+        "startupProbe": {**probe("/livez", 2), "failureThreshold": 60},
+        "livenessProbe": probe("/livez", 10),
+        "readinessProbe": probe("/readyz", 5),
+        "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    }

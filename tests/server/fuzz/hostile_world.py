@@ -1,0 +1,201 @@
+"""A server in memory with one valid object of every kind, and the contract that every answer has to keep.
+
+The server lives through all cases of a test module: what earlier cases left behind is part of the attack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from muster.plane.api import Api
+from muster.server.request import ADMIN, JSON, Request, Response, WatchStream
+from muster.server.resources.kind import Kind
+from muster.server.resources.registry import build
+
+Obj = dict[str, Any]
+LABELS = {"app": "x"}
+_POD = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
+_TEMPLATE = {"metadata": {"labels": LABELS}, "spec": _POD}
+_SELECTED = {"selector": {"matchLabels": LABELS}, "template": _TEMPLATE}
+_GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+_REFERENCE = {"workloadRef": {"workloadName": "w", "templateName": "t"}}
+_RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+_ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+_DEVICES = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "victim"}}]}}
+
+# A small valid object of every kind, without its metadata.
+VALID: dict[str, Obj] = {
+    "Pod": {"spec": _POD},
+    "Secret": {"data": {"key": "dmFsdWU="}},
+    "ConfigMap": {"data": {"key": "value"}},
+    "Service": {"spec": {"ports": [{"port": 80}], "selector": LABELS}},
+    "PersistentVolume": {
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    },
+    "PersistentVolumeClaim": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    },
+    "ReplicationController": {"spec": {"selector": LABELS, "template": _TEMPLATE}},
+    "PodTemplate": {"template": _TEMPLATE},
+    "Deployment": {"spec": _SELECTED},
+    "ReplicaSet": {"spec": _SELECTED},
+    "StatefulSet": {"spec": {**_SELECTED, "serviceName": "s"}},
+    "DaemonSet": {"spec": _SELECTED},
+    "ControllerRevision": {"revision": 1},
+    "Job": {"spec": {"template": {"spec": {**_POD, "restartPolicy": "Never"}}}},
+    "CronJob": {
+        "spec": {
+            "schedule": "* * * * *",
+            "jobTemplate": {"spec": {"template": {"spec": {**_POD, "restartPolicy": "Never"}}}},
+        }
+    },
+    "PodDisruptionBudget": {"spec": {"minAvailable": 1, "selector": {"matchLabels": LABELS}}},
+    "PriorityClass": {"value": 10},
+    "Workload": {"spec": {"podGroupTemplates": [{"name": "t", **_GANG}]}},
+    "PodGroup": {"spec": _GANG},
+    "CompositePodGroup": {"spec": {**_REFERENCE, "schedulingPolicy": {"gang": {"minGroupCount": 1}}}},
+    "Lease": {"spec": {"leaseDurationSeconds": 15}},
+    "EndpointSlice": {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]},
+    "StorageClass": {"provisioner": "example.com/p"},
+    "CSINode": {"spec": {"drivers": []}},
+    "CSIDriver": {"spec": {"attachRequired": True}},
+    "CSIStorageCapacity": {"storageClassName": "victim"},
+    "VolumeAttachment": {
+        "spec": {"attacher": "a", "nodeName": "victim", "source": {"persistentVolumeName": "victim"}}
+    },
+    "ResourceClaim": {"spec": _DEVICES},
+    "ResourceClaimTemplate": {"spec": {"spec": _DEVICES}},
+    "ResourceSlice": {
+        "spec": {
+            "driver": "d.example.com",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "nodeName": "victim",
+        }
+    },
+    "DeviceClass": {"spec": {}},
+    "Role": {"rules": _RULES},
+    "ClusterRole": {"rules": _RULES},
+    "RoleBinding": {"roleRef": _ROLE, "subjects": [{"kind": "User", "name": "u"}]},
+    "ClusterRoleBinding": {"roleRef": _ROLE, "subjects": [{"kind": "User", "name": "u"}]},
+    "SubjectAccessReview": {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}},
+    "SelfSubjectAccessReview": {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}},
+    "LocalSubjectAccessReview": {
+        "spec": {"user": "u", "resourceAttributes": {"namespace": "default", "verb": "get", "resource": "pods"}}
+    },
+    "SelfSubjectRulesReview": {"spec": {"namespace": "default"}},
+    "TokenReview": {"spec": {"token": "t"}},
+    "Event": {},
+}
+
+
+def a_valid(kind: Kind, name: str = "victim") -> Obj:
+    """An object that the server takes."""
+    metadata: Obj = {"name": name, "labels": LABELS}
+    body = VALID.get(kind.kind, {})
+    if kind.kind == "Event":
+        place = {"kind": "Pod", "namespace": "default", "name": "victim"}
+        face: Obj = {"regarding": place, "eventTime": "2026-01-01T00:00:00.000000Z", "action": "a", "reason": "r"}
+        face |= {"reportingController": "c.example.com/c", "reportingInstance": "i", "type": "Normal"}
+        body = face if kind.group else {"involvedObject": place, "reason": "r", "type": "Normal"}
+    return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, **body}))
+
+
+def collection(kind: Kind, version: str, namespace: str = "default") -> str:
+    root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
+    return f"{root}/namespaces/{namespace}/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
+
+
+class World:
+    """The server, its event loop, and how to ask it."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.api = self.loop.run_until_complete(Api.open())
+        self.kinds = self.api.core.registry.kinds
+        self.stored = [kind for kind in self.kinds if kind.answer is None]
+        for kind in self.stored:
+            for name in ("victim", "other"):
+                answer = self.ask("POST", collection(kind, kind.versions[0]), a_valid(kind, name))
+                assert answer is not None
+                assert answer.status == 201 or kind.face is not None, (kind.kind, answer.body)
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.api.close())
+        self.loop.close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = b"",
+        content: str = JSON,
+        query: Mapping[str, str] | None = None,
+        accept: str = "",
+    ) -> Response | None:
+        """Ask, check the contract, and give the answer; None when it was a watch, which is looked at and closed."""
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        headers = {"content-type": content, "accept": accept, "user-agent": "fuzz/1"}
+        request = Request(method, path, {name: (value,) for name, value in (query or {}).items()}, headers, data, ADMIN)
+        answer = self.loop.run_until_complete(self._answer(request))
+        if answer is not None:
+            check(request, answer)
+        return answer
+
+    async def _answer(self, request: Request) -> Response | None:
+        answer = await self.api.core.handle(request)
+        if isinstance(answer, Response):
+            return answer
+        await _look_at(answer)
+        return None
+
+    def check_what_is_stored(self) -> None:
+        """Every object can be read back in every version and form, and written back as it is."""
+        table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        for kind in self.stored:
+            for version in kind.versions:
+                for accept in ("", table):
+                    answer = self.ask("GET", collection(kind, version), accept=accept)
+                    assert answer is not None
+                    assert answer.status == 200, (kind.kind, answer.body)
+
+
+async def _look_at(stream: WatchStream) -> None:
+    frames: Any = stream.frames
+    try:
+        async with asyncio.timeout(0.005):
+            first = await anext(frames, b"")
+    except TimeoutError:
+        return
+    finally:
+        await frames.aclose()
+    for line in first.splitlines():
+        assert msgspec.json.decode(line)["type"] in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
+
+
+def check(request: Request, answer: Response) -> None:
+    """Never a fault of the server; every refusal a Status that says why; every success readable."""
+    asked = f"{request.method} {request.path}?{dict(request.query)} {dict(request.headers)} {request.body[:2000]!r}"
+    assert answer.status < 500 or _waited_for_the_future(answer), f"{asked}\n{answer.status} {answer.body!r}"
+    if answer.status < 400:
+        if answer.content_type.startswith(JSON) and answer.body:
+            msgspec.json.decode(answer.body)
+        return
+    status = msgspec.json.decode(answer.body)
+    assert status["kind"] == "Status", asked
+    assert status["apiVersion"] == "v1", asked
+    assert status["status"] == "Failure", asked
+    assert status["code"] == answer.status, asked
+    assert status["reason"], asked
+    assert status["message"], asked
+
+
+def _waited_for_the_future(answer: Response) -> bool:
+    return answer.status == 504 and b"ResourceVersionTooLarge" in answer.body
+
+
+def known_kinds() -> list[Kind]:
+    return [kind for kind in build().kinds if kind.answer is None]
