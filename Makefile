@@ -21,8 +21,11 @@ setup: .venv/.ready  ## make the local environment
 demo: setup  ## the main job, end to end, in under a minute
 	@$(BIN)/muster demo
 
-test: setup  ## unit, property and core scenario tests
-	$(BIN)/pytest -n 2 -m "not e2e and not slow" --cov --cov-report=term:skip-covered
+test: setup  ## unit, property and core scenario tests, with coverage
+	$(BIN)/pytest -n 2 -m "not e2e and not slow" --cov --cov-report=
+	@$(BIN)/coverage report --skip-covered --sort=cover | head -40
+	@echo "api and scheduler, which must have 90 %:"
+	@$(BIN)/coverage report --include='src/muster/api/*,src/muster/scheduler/*' --fail-under=90 --format=total
 
 lint: setup  ## format, lint, types, architecture
 	$(BIN)/ruff format --check .

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-PAGES = ("decode", "decide", "gangs", "preemption", "intake", "server", "http", "end_to_end")
+PAGES = ("decode", "decide", "gangs", "cycle", "preemption", "intake", "server", "http", "end_to_end")
 
 
 def main(names: list[str]) -> int:

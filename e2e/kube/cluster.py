@@ -132,10 +132,10 @@ class RealCluster:
         while self._daemons:
             self._daemons.pop().stop()
 
-    def start_kube_scheduler(self, *flags: str) -> Daemon:
+    def start_kube_scheduler(self, *flags: str, wait: bool = True) -> Daemon:
         """Starts kube-scheduler without leader election, which would only delay it."""
         kubeconfig = self._write_kubeconfig(SCHEDULER)
-        return self._start_client("kube-scheduler", kubeconfig, flags)
+        return self._start_client("kube-scheduler", kubeconfig, flags, wait)
 
     def start_controller_manager(self, controllers: Sequence[str] = DEFAULT_CONTROLLERS) -> Daemon:
         """Starts kube-controller-manager with only these controllers, each under its own service account."""
@@ -193,7 +193,12 @@ class RealCluster:
         for namespace in ("default", "kube-system"):
             apiserver.wait_for(f"/api/v1/namespaces/{namespace}", self.ca_file, self.token)
 
-    def _start_client(self, name: str, kubeconfig: Path, flags: Sequence[str]) -> Daemon:
+    def end(self, daemon: Daemon) -> None:
+        """Stops one component before the others."""
+        self._daemons.remove(daemon)
+        daemon.stop()
+
+    def _start_client(self, name: str, kubeconfig: Path, flags: Sequence[str], wait: bool = True) -> Daemon:
         (port,) = free_ports(1)
         daemon = self._start(
             name,
@@ -208,7 +213,8 @@ class RealCluster:
             *self._gate_flags(),
             *flags,
         )
-        daemon.wait_for("/healthz")
+        if wait:
+            daemon.wait_for("/healthz")
         return daemon
 
     def _start(self, name: str, url: str, *flags: str) -> Daemon:

@@ -17,8 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 # Used in a conflict, for volumes, for events of controllers and for readers of the metrics.
 ONLY_WHEN_NEEDED = {
     ("get", "", "pods"),
-    ("get", "", "persistentvolumeclaims"),
-    ("patch", "", "persistentvolumeclaims"),
+    *((verb, "", kind) for verb in ("get", "patch") for kind in ("persistentvolumes", "persistentvolumeclaims")),
     ("get", "scheduling.k8s.io", "podgroups"),
     ("get", "scheduling.k8s.io", "compositepodgroups"),
     ("create", "", "events"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import combinations, product
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler.planning.demand import Leaf
+from muster.scheduler.planning.demand import Branch, GroupKey, Leaf
 from muster.scheduler.planning.verdict import Infeasible, Placed, Undecided
 from tests.scheduler.planning.scene import RACK, ZONE, Scene, a_node, a_pod
 
@@ -127,6 +128,62 @@ def test_the_verdict_on_dependent_members_equals_the_oracles(seed: int) -> None:
             state = (*state, (seat.uid, int(seat.node[1:])))
     elif isinstance(verdict, Infeasible):
         assert not placeable(world)
+
+
+def a_tree(rng: random.Random, world: World) -> Branch:
+    """The members of a world in two leaves, each with a minimum and perhaps a domain of its own."""
+    members = list(world.gang.members)
+    rng.shuffle(members)
+    cut = rng.randint(1, len(members) - 1)
+    parts = [members[:cut], members[cut:]]
+    leaves = tuple(
+        Leaf(GroupKey("PodGroup", "d", f"l{at}"), rng.randint(1, len(part)), 0, tuple(part), rng.choice((None, RACK)))
+        for at, part in enumerate(parts)
+    )
+    return Branch(GroupKey("CompositePodGroup", "d", "root"), rng.randint(1, 2), leaves, rng.choice((None, ZONE)))
+
+
+def tree_placeable(world: World, tree: Branch) -> bool:
+    for scope in scopes(world, tree.topology, tuple(range(len(world.cpus)))):
+        for chosen in combinations(tree.children, tree.minimum):
+            for places in product(*(scopes(world, leaf.topology, scope) for leaf in chosen)):
+                if _reach_all(world, (), list(zip(chosen, places, strict=True)), set()):
+                    return True
+    return False
+
+
+def scopes(world: World, key: str | None, nodes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    values = sorted({world.labels[n][key] for n in nodes}) if key else []
+    return [tuple(n for n in nodes if world.labels[n][key] == value) for value in values] if key else [nodes]
+
+
+def _reach_all(world: World, state: State, loads: list[Any], seen: set[frozenset[tuple[str, int]]]) -> bool:
+    sitting = {uid for uid, _ in state}
+    open_loads = [(leaf, at) for leaf, at in loads if sum(m.uid in sitting for m in leaf.members) < leaf.minimum]
+    if not open_loads or frozenset(state) in seen:
+        return not open_loads
+    seen.add(frozenset(state))
+    return any(
+        _reach_all(world, (*state, (member.uid, node)), loads, seen)
+        for leaf, nodes in open_loads
+        for member in leaf.members
+        if member.uid not in sitting
+        for node in nodes
+        if allowed(world, state, member.uid, node)
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_the_verdict_on_trees_of_dependent_members_equals_the_oracles(seed: int) -> None:
+    rng = random.Random(seed)
+    world = a_world(rng)
+    tree = a_tree(rng, world)
+
+    verdict = world.scene.plan(tree, steps=25_000).verdict
+
+    if not isinstance(verdict, Undecided):
+        assert isinstance(verdict, Placed) == tree_placeable(world, tree)
 
 
 def test_small_gangs_of_dependent_members_are_decided() -> None:

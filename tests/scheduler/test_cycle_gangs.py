@@ -367,3 +367,16 @@ def test_a_tree_deeper_than_four_levels_is_invalid():
     assert world.bound() == {}
     assert world.condition("PodGroup", "g").reason == "Invalid"
     assert "5 levels" in world.condition("CompositePodGroup", "l1").message
+
+
+def test_with_gang_scheduling_switched_off_in_its_profile_members_are_single_pods():
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "GangScheduling"}]}}}],
+    }
+    world = a_world([a_node("n0", cpu=2)], config=config)
+
+    world.add(a_gang("g", 3), *pods(3, "g")).run()
+
+    assert len(world.bound()) == 2

@@ -134,8 +134,9 @@ def _temporary_kubeconfig() -> Path:
 
 async def _serve(options: Options) -> None:
     """Run until a signal, or until a part fails."""
+    from muster.api.errors import ApiError
     from muster.plane.plane import Plane
-    from muster.server.store.records import StoreLockedError
+    from muster.server.store.records import StoreError, StoreLockedError
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -146,6 +147,8 @@ async def _serve(options: Options) -> None:
         await plane.start()
     except StoreLockedError as error:
         raise exits.Failure(f"{error}; stop it first, or choose another directory with --data") from None
+    except (StoreError, ApiError) as error:
+        raise exits.Failure(f"cannot start: {error}", exits.UNAVAILABLE) from None
     except OSError as error:
         raise exits.Failure(_cannot_start(options, error), exits.UNAVAILABLE) from None
     except ValueError as error:
@@ -153,6 +156,8 @@ async def _serve(options: Options) -> None:
     try:
         _welcome(plane)
         await _until(stop, plane)
+    except StoreError as error:
+        raise exits.Failure(str(error), exits.UNAVAILABLE) from None
     finally:
         await plane.stop()
         _forget(options)

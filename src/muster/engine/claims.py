@@ -1,7 +1,8 @@
 """Binds that wait for volumes: a pod is bound when its claims are, and a gang only when all of them are.
 
-A claim with a chosen node is provisioned by someone else. When its provisioner gives the choice back, or
-when it takes too long, the binds that waited for it fail and the brain decides anew.
+A claim with a chosen node is provisioned by someone else. When its provisioner gives the choice back, when it
+takes too long, or when a pod or node of the plan is gone meanwhile, all binds that waited together fail and the
+brain decides anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from muster.api.types import PersistentVolumeClaim
 from muster.engine.facts import Look
 from muster.engine.statuses import SELECTED_NODE
-from muster.scheduler.decisions import Bind, SelectNode
+from muster.scheduler.decisions import Bind, KeepVolume, SelectNode
 from muster.scheduler.events import BindFailed, Event
 
 KIND = "PersistentVolumeClaim"
@@ -23,7 +24,7 @@ class Waiting:
     """Some binds and the claims that must be bound first."""
 
     binds: list[Bind]
-    claims: dict[tuple[str, str], str]  # (namespace, name) -> node chosen for it
+    claims: dict[tuple[str, str], str]  # (namespace, name) -> node chosen for it, empty if it gets a known volume
     deadline: float
     chosen: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])  # seen with our choice on them
 
@@ -40,8 +41,16 @@ class ClaimGate:
         self._timeout = timeout
         self._waiting: list[Waiting] = []
 
-    def hold(self, binds: Iterable[Bind], claims: Iterable[SelectNode], now: float) -> None:
-        wanted = {(each.claim.namespace, each.claim.name): each.node for each in claims}
+    @property
+    def busy(self) -> bool:
+        """Whether any bind waits."""
+        return bool(self._waiting)
+
+    def hold(self, binds: Iterable[Bind], claims: Iterable[SelectNode | KeepVolume], now: float) -> None:
+        wanted = {
+            (each.claim.namespace, each.claim.name): each.node if isinstance(each, SelectNode) else ""
+            for each in claims
+        }
         waiting = Waiting(list(binds), wanted, now + self._timeout)
         self._waiting.append(waiting)
         self.review(now)
@@ -65,6 +74,12 @@ class ClaimGate:
 
     def _judge(self, waiting: Waiting, now: float) -> str | None:
         """ "" when all claims are bound, a fault, or None to wait on."""
+        for bind in waiting.binds:
+            pod = self._look("Pod", bind.pod.namespace, bind.pod.name)
+            if pod is None or pod.metadata.uid != bind.pod.uid or pod.metadata.deletion_timestamp is not None:
+                return f"the pod {bind.pod.namespace}/{bind.pod.name} is gone"
+            if self._look("Node", "", bind.node) is None:
+                return f"the node {bind.node} is gone"
         open_claims = [key for key in waiting.claims if not self._bound(key)]
         if not open_claims:
             return ""
@@ -73,6 +88,8 @@ class ClaimGate:
             name = f"{key[0]}/{key[1]}"
             if claim is None:
                 return f"the claim {name} is gone"
+            if not waiting.claims[key]:
+                continue
             chosen = (claim.metadata.annotations or {}).get(SELECTED_NODE)
             if chosen == waiting.claims[key]:
                 waiting.chosen.add(key)

@@ -20,8 +20,8 @@ from muster.engine.lanes import Barrier, Lanes, Write
 from muster.engine.pace import Pace
 from muster.engine.recorder import Recorder
 from muster.engine.served import Served
-from muster.engine.statuses import ClaimWrite, StatusWrite
-from muster.scheduler.decisions import Bind, Decision, Emit, Evict, Nominate, Ref, SelectNode, SetCondition
+from muster.engine.statuses import ClaimWrite, StatusWrite, VolumeWrite
+from muster.scheduler.decisions import Bind, Decision, Emit, Evict, KeepVolume, Nominate, Ref, SelectNode, SetCondition
 from muster.scheduler.events import Event
 
 POD_SCHEDULED = "PodScheduled"
@@ -65,9 +65,9 @@ class Dispatcher:
 
     def carry_out(self, decisions: list[Decision]) -> None:
         self._barrier = None
-        chosen: list[SelectNode] = []  # for the bind that follows them
-        gang: tuple[list[Bind], list[SelectNode]] = ([], [])
-        together = any(isinstance(each, SelectNode) for each in decisions)
+        chosen: list[SelectNode | KeepVolume] = []  # for the bind that follows them
+        gang: tuple[list[Bind], list[SelectNode | KeepVolume]] = ([], [])
+        together = any(isinstance(each, SelectNode | KeepVolume) for each in decisions)
         for decision in _urgent_first(decisions):
             match decision:
                 case Bind() if together and self._in_group(decision.pod):
@@ -82,6 +82,9 @@ class Dispatcher:
                 case SelectNode():
                     chosen.append(decision)
                     self._lanes.submit(ClaimWrite(decision, self._client, self._pace, self._facts))
+                case KeepVolume():
+                    chosen.append(decision)
+                    self._lanes.submit(VolumeWrite(decision, self._client, self._pace, self._facts))
                 case SetCondition():
                     self._say(decision)
                 case Nominate():

@@ -38,7 +38,7 @@ from muster.engine.settings import Settings
 from muster.scheduler.config import Config
 from muster.scheduler.cycle import Brain
 from muster.scheduler.decisions import Decision, Emit, Ref
-from muster.scheduler.events import Changed, Event, Removed, Synced
+from muster.scheduler.events import Event, Synced
 
 log = logging.getLogger(__name__)
 
@@ -301,12 +301,11 @@ class Engine:
         if self._crash is not None:
             raise RuntimeError("a write failed in a way that nobody foresaw") from self._crash
         now = self.pace.now()
-        claims = False
+        taken = len(self._inbox)
         for _ in range(min(len(self._inbox), self.settings.most_events)):
             event = self._inbox.popleft()
             self._handle(event, now)
-            claims = claims or (isinstance(event, Changed | Removed) and event.kind == "PersistentVolumeClaim")
-        if claims:
+        if taken and self._dispatcher.claims.busy:
             self._dispatcher.claims.review(now)
         if self._inbox:
             self._bell.set()

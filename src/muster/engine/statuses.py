@@ -12,7 +12,7 @@ from typing import Any
 
 from muster.api.errors import ApiError
 from muster.api.groups import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
-from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, Resource
+from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
 from muster.client.protocol import Obj, PatchType
 from muster.engine.facts import Facts
 from muster.engine.fence import FencedClient
@@ -21,11 +21,12 @@ from muster.engine.logs import keys
 from muster.engine.pace import Backoff, Pace, is_transient
 from muster.engine.refusals import words
 from muster.engine.served import CRD_GROUP, OLD
-from muster.scheduler.decisions import Nominate, Ref, SelectNode, SetCondition
+from muster.scheduler.decisions import KeepVolume, Nominate, Ref, SelectNode, SetCondition
 
 log = logging.getLogger(__name__)
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"  # so that the volume is free again with its claim
 TRIES = 12
 GONE = "it is gone"
 
@@ -191,3 +192,29 @@ class ClaimWrite(ObjectWrite):
     async def attempt(self, again: bool) -> None:
         annotations: dict[str, Any] = {SELECTED_NODE: self.node or None}
         await self.patch({"metadata": {"annotations": annotations}}, "merge")
+
+
+class VolumeWrite(ObjectWrite):
+    """`KeepVolume`: promise a free volume to a claim; the volume controller does the rest."""
+
+    call = "volume_patch"
+    subresource = None
+
+    def __init__(self, decision: KeepVolume, client: FencedClient, pace: Pace, facts: Facts) -> None:
+        super().__init__(Ref(PERSISTENT_VOLUMES.kind, "", decision.volume), PERSISTENT_VOLUMES, client, pace, facts)
+        self.claim = decision.claim
+
+    async def attempt(self, again: bool) -> None:
+        claim = self.claim
+        ref = {"apiVersion": "v1", "kind": claim.kind, "namespace": claim.namespace, "name": claim.name}
+        if claim.uid:
+            ref["uid"] = claim.uid
+        body: Obj = {"metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}}, "spec": {"claimRef": ref}}
+        version = self.facts.version_of(self.about.kind, "", self.about.name, self._uid())
+        if version:  # somebody else may have taken it meanwhile
+            body["metadata"]["resourceVersion"] = version
+        await self.patch(body, "merge")
+
+    def _uid(self) -> str:
+        known = self.facts.look(self.about.kind, "", self.about.name)
+        return known.metadata.uid if known is not None else ""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from typing import Any
 
 from muster.client.protocol import Client
 from muster.plane.api import Api
 from muster.plane.options import Options
 from muster.plane.parts import Controllers, Nodes, Part, Roles, Scheduler
+from muster.server.store.records import StoreFailedError
 
 log = logging.getLogger(__name__)
 
@@ -73,11 +75,15 @@ class Plane:
         return parts
 
     async def failure(self) -> BaseException:
-        """Wait until a part ends by itself, which none should; gives what ended it."""
-        tasks = {part.task: part for part in self._parts if part.task is not None}
-        if not tasks:
-            await asyncio.Event().wait()
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        """Wait until a part ends by itself or the store fails, which none should; gives what happened."""
+        tasks: dict[asyncio.Task[Any], Part] = {part.task: part for part in self._parts if part.task is not None}
+        broken = asyncio.create_task(self.api.store.broken())
+        try:
+            done, _ = await asyncio.wait({broken, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            if broken in done:
+                return StoreFailedError(f"the store takes no more writes: {broken.result()}")
+        finally:
+            broken.cancel()
         ended = done.pop()
         error = ended.exception() if not ended.cancelled() else None
         return error or RuntimeError(f"{tasks[ended].name} ended")

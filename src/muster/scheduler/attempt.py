@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from muster.scheduler import evicting
 from muster.scheduler.conditions import POD_SCHEDULED
-from muster.scheduler.decisions import Bind, Decision, Emit, Nominate
+from muster.scheduler.decisions import Bind, Decision, Emit, KeepVolume, Nominate, Ref, SelectNode
 from muster.scheduler.demands import demand_of
 from muster.scheduler.faults import Fault, find_fault
 from muster.scheduler.groups import Group, Member
@@ -20,6 +20,7 @@ from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Seat, 
 from muster.scheduler.queue import BINDING, PREEMPTING, Lack, Root, Want
 from muster.scheduler.refusals import Refusals
 from muster.scheduler.shapes import Shape
+from muster.scheduler.storage import bound
 from muster.scheduler.waiting import own_wait
 from muster.scheduler.words import say_verdict
 from muster.scheduler.world import World
@@ -65,7 +66,7 @@ def attempt(world: World, root: Root, now: float) -> list[Decision]:
 
 def evaluate(world: World, root: Root, demand: Demand | None = None, evicted: Iterable[str] = ()) -> Outcome:
     """What could be done for a root now, for another demand, or without some pods; changes nothing."""
-    demand = demand or demand_of(root, world.shape_of, world.domain_of)
+    demand = demand or current_demand(world, root)
     steps = world.config.budget_steps
     with world.cluster.trial() as trial:
         for shape, slot in world.held_against(root):
@@ -81,6 +82,15 @@ def evaluate(world: World, root: Root, demand: Demand | None = None, evicted: It
                 if not trial.seats(shape).any():
                     refusals[shape.id] = trial.why_not(shape)
     return Outcome(demand, verdict, refusals)
+
+
+def current_demand(world: World, root: Root) -> Demand:
+    """What a root asks for. A selector met for the first time tells pods apart anew, so then all shapes are asked again."""
+    while True:
+        known = len(world.cluster.tallies.keys)
+        demand = demand_of(root, world.shape_of, world.domain_of)
+        if len(world.cluster.tallies.keys) == known:
+            return demand
 
 
 def _shapes(world: World, root: Root) -> list[Shape]:
@@ -110,10 +120,25 @@ def take_seats(world: World, seated: Sequence[tuple[Root, Seat]]) -> Iterator[De
     world.forest.assume((members[seat.uid], seat.node) for _, seat in seated)
     for root, seat in seated:
         root.in_flight.add(seat.uid)
+        yield from _ask_for_volumes(world, members[seat.uid])
         yield Bind(members[seat.uid].ref, seat.node)
     for root in {root.key: root for root, _ in seated}.values():
         world.queue.settle(root)
         world.queue.set_aside(root, BINDING)
+
+
+def _ask_for_volumes(world: World, member: Member) -> Iterator[Decision]:
+    """Claims that waited for their pod: a free volume that was counted on is kept for them, or one is made there."""
+    storage = world.cluster.storage
+    namespace = member.ref.namespace
+    for name in world.shape_of(member).footprint.claims:
+        key = (namespace, name)
+        claim = storage.claims.get(key)
+        if claim is None or bound(claim):
+            continue
+        ref = Ref("PersistentVolumeClaim", namespace, name, claim.metadata.uid)
+        kept = storage.reservations.kept_for(key)
+        yield KeepVolume(kept, ref) if kept else SelectNode(ref, storage.first_user(key))
 
 
 # --- failure ---------------------------------------------------------------------------------------

@@ -181,7 +181,9 @@ class Brain:
             given_back = [m for m in bound if any(owner.controller for owner in m.pod.metadata.owner_references or ())]
             yield from (Evict(member.ref, top.ref) for member in given_back)
             kept = sorted(m.ref.name for m in bound if m not in given_back)
-            note = f"the minimum was not bound within {world.config.bind_timeout:g} s: {len(given_back)} pods are deleted"
+            note = (
+                f"the minimum was not bound within {world.config.bind_timeout:g} s: {len(given_back)} pods are deleted"
+            )
             note += f", {len(kept)} without a controller are kept ({', '.join(kept)})" if kept else ""
             yield Emit(top.ref, "Warning", "BindTimeout", "Binding", note[:MOST_NOTE])
 

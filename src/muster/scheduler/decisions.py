@@ -1,7 +1,9 @@
 """What the brain wants done: frozen values; nothing happens by making one.
 
 The shell carries them out in the order given. Within one list: conditions and nominations that must
-precede an eviction come before it, and no list holds both a `Bind` and an `Evict` of one root.
+precede an eviction come before it, and no list holds both a `Bind` and an `Evict` of one root. What a pod's
+claims need (`SelectNode`, `KeepVolume`) comes right before its `Bind`, which waits until they are bound; the binds
+of a group wait for the claims of all its members.
 """
 
 from __future__ import annotations
@@ -37,6 +39,13 @@ class SelectNode(msgspec.Struct, frozen=True, tag_field="do", tag="select-node")
     node: str
 
 
+class KeepVolume(msgspec.Struct, frozen=True, tag_field="do", tag="keep-volume"):
+    """Promise a free volume to a waiting claim, so that it gets this one and nobody else does."""
+
+    volume: str
+    claim: Ref
+
+
 class SetCondition(msgspec.Struct, frozen=True, tag_field="do", tag="condition"):
     about: Ref
     type: str
@@ -63,4 +72,4 @@ class Evict(msgspec.Struct, frozen=True, tag_field="do", tag="evict"):
     preemptor: Ref
 
 
-Decision = Bind | Nominate | SelectNode | SetCondition | Emit | Evict
+Decision = Bind | Nominate | SelectNode | KeepVolume | SetCondition | Emit | Evict

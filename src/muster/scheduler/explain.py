@@ -1,210 +1,389 @@
-"""Why a root waits, as facts that can be printed, compared and stored.
+"""Why a root waits, from the same world and by the same planner as the decision itself.
 
-An explanation is computed from the same world and by the same planner as the decision itself; nothing is changed
-by asking. The structs below are the documented JSON of `muster explain -o json`.
+Asking changes nothing that a decision depends on. Every sentence here is derived from a verdict with its proof, from
+the objects of the tree or from the queue; `suggestions` adds what would help, each tried first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import msgspec
-import numpy as np
+from dataclasses import dataclass
 
 from muster.scheduler import preemption, waiting
 from muster.scheduler.attempt import Outcome, evaluate
+from muster.scheduler.capacity import seats_when_empty
 from muster.scheduler.cycle import Brain
 from muster.scheduler.demands import root_key
-from muster.scheduler.faults import Fault, find_fault, may_preempt
+from muster.scheduler.explanation import Domain, Explanation, Lack, Level, Rule, Said, Suggestion
+from muster.scheduler.faults import find_fault, may_preempt
 from muster.scheduler.groups import PENDING, Group, Member
-from muster.scheduler.planning.demand import GroupKey
+from muster.scheduler.holders import holders, inside_of
+from muster.scheduler.planning.demand import Demand, GroupKey, Leaf, leaves
 from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Shortage, Undecided
-from muster.scheduler.queue import Root
-from muster.scheduler.suggestions import Suggestion, suggest
-from muster.scheduler.words import is_resource, say_amount, say_place, say_shortage, shortages_of
+from muster.scheduler.queue import FALLBACK_SECONDS, Root
+from muster.scheduler.suggestions import suggest
+from muster.scheduler.words import (
+    is_resource,
+    kind_word,
+    nearest,
+    say_amount,
+    say_count,
+    say_domain,
+    say_place,
+    say_shortage,
+    short_key,
+    shortages_of,
+)
 from muster.scheduler.world import World
 
 MOST_HOLDERS = 5
 MOST_DOMAINS = 3
-SCHEMA_VERSION = "muster.dev/explanation/v1"
+MOST_RULES = 6
+SCHEDULED = (
+    "PodScheduled",
+    "PodGroupInitiallyScheduled",
+    "PodGroupScheduled",
+    "CompositePodGroupInitiallyScheduled",
+)
+
+Found = Root | Group | Member
 
 
-class Lack(msgspec.Struct, frozen=True, rename="camel"):
-    """A resource that is short and by how much, or a rule and how many nodes it keeps away."""
-
-    what: str
-    amount: str
-
-
-class Domain(msgspec.Struct, frozen=True, rename="camel"):
-    """One place that was considered and what it lacks."""
-
-    key: str
-    value: str
-    seats: int
-    needed: int
-    lacking: tuple[Lack, ...]
-    text: str
-
-
-class Level(msgspec.Struct, frozen=True, rename="camel"):
-    """One group of the tree."""
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was asked about, and under what it is decided."""
 
     kind: str
     name: str
-    depth: int
-    minimum: int
-    bound: int
-    pending: int
-    met: bool
-    topology: str | None
-    domain: str | None
-    nearest: tuple[Domain, ...] = ()
+    found: Found
 
 
-class Rule(msgspec.Struct, frozen=True, rename="camel"):
-    """A rule and how many nodes it removed for one shape of pod."""
-
-    pod: str
-    text: str
-    nodes: int
-
-
-class Holder(msgspec.Struct, frozen=True, rename="camel"):
-    """Who holds what the root would need."""
-
-    kind: str
-    namespace: str
-    name: str
-    priority: int
-    pods: int
-    amounts: dict[str, str]
-
-
-class Explanation(msgspec.Struct, frozen=True, rename="camel"):
-    """The whole answer for one root."""
-
-    kind: str
-    namespace: str
-    name: str
-    verdict: str
-    sentence: str
-    priority: int
-    levels: tuple[Level, ...]
-    rules: tuple[Rule, ...] = ()
-    holders: tuple[Holder, ...] = ()
-    preemption: str = ""
-    wakes: str = ""
-    suggestions: tuple[Suggestion, ...] = ()
-    version: str = SCHEMA_VERSION
-
-
-def find_root(brain: Brain, kind: str, namespace: str, name: str) -> Root | Group | Member | None:
-    """The root under which an object is queued, the object itself if it waits for nothing, or None if unknown."""
+def find(brain: Brain, kind: str, namespace: str, name: str) -> Target | None:
+    """The root under which an object is decided, the object itself if it waits for nothing, or None if unknown."""
     world = brain.world
     if kind == "Pod":
-        member = next(
-            (m for m in world.forest.members.values() if (m.ref.namespace, m.ref.name) == (namespace, name)), None
-        )
-        if member is None:
-            return None
-        return world.queue.roots.get(root_key(member), member)
+        wanted = (namespace, name)
+        member = next((m for m in world.forest.members.values() if (m.ref.namespace, m.ref.name) == wanted), None)
+        return Target(kind, name, _of_member(world, member)) if member is not None else None
     group = world.forest.groups.get(GroupKey(kind, namespace, name))
     if group is None or not group.seen:
         return None
-    return world.queue.roots.get(group.root().key, group)
+    settled = group.pending_below == 0 and group.quorum_bound
+    return Target(kind, name, group if settled else world.queue.roots.get(group.root().key, group))
 
 
-def explain(brain: Brain, found: Root | Group | Member) -> Explanation:
+def find_of_job(brain: Brain, namespace: str, name: str) -> Target | None:
+    """A Job is explained by the root of one of its pods, a pending one if there is one."""
+    world = brain.world
+    pods = [m for m in world.forest.members.values() if m.ref.namespace == namespace and _is_of_job(m, name)]
+    first = min(pods, key=lambda member: (member.state != PENDING, member.order), default=None)
+    if first is None:
+        return None
+    found = _of_member(world, first)
+    return Target("Job", name, first.group if isinstance(found, Member) and first.group is not None else found)
+
+
+def _is_of_job(member: Member, job: str) -> bool:
+    return any(owner.kind == "Job" and owner.name == job for owner in member.pod.metadata.owner_references or ())
+
+
+def _of_member(world: World, member: Member) -> Found:
+    return world.queue.roots.get(root_key(member), member) if member.state == PENDING else member
+
+
+def explain(brain: Brain, target: Target) -> Explanation:
     """Say why."""
-    world = brain.world
+    found = target.found
     if isinstance(found, Member):
-        sentence = (
-            f"pod {found.ref.name} is bound to {found.node}" if found.node else f"pod {found.ref.name} is {found.state}"
-        )
-        return _settled("Pod", found.ref.namespace, found.ref.name, sentence, found.traits[1], ())
+        return _of_pod(brain.world, found)
     if isinstance(found, Group):
-        levels = tuple(_levels(world, found.root(), ()))
-        sentence = _say_running(found, levels)
-        return _settled(*found.key, sentence, 0, levels)
-    return _explain_root(brain, found)
+        return _of_group(brain.world, found)
+    return _of_root(brain, found, target)
 
 
-def _settled(
-    kind: str, namespace: str, name: str, sentence: str, priority: int, levels: tuple[Level, ...]
-) -> Explanation:
-    return Explanation(kind, namespace, name, "Running", sentence, priority, levels)
+# --- what is not in the queue ----------------------------------------------------------------------
 
 
-def _say_running(group: Group, levels: tuple[Level, ...]) -> str:
-    level = next(level for level in levels if level.name == group.key.name and level.kind == group.key.kind)
+def _of_pod(world: World, member: Member) -> Explanation:
+    ref = member.ref
+    where = f" on {member.node}" if member.node else ""
+    words = {"running": f"runs{where}", "leaving": f"is being deleted{where}", "failed": f"has failed{where}"}
+    words |= {"succeeded": f"has finished{where}", "pending": f"is about to be bound{where}"}
+    sentence = f"pod {ref.name} {words[member.state]}"
+    levels = tuple(_levels(world, member.group.root(), ())) if member.group is not None else ()
+    return Explanation("Pod", ref.namespace, ref.name, "Running", sentence, member.traits[1], levels)
+
+
+def _of_group(world: World, group: Group) -> Explanation:
+    top = group.root()
+    levels = tuple(_levels(world, top, ()))
+    verdict, sentence, wakes = _say_group(world, group)
+    priority = (group.obj.spec.priority or 0) if group.obj is not None else 0
+    return Explanation(*group.key, verdict, sentence, priority, levels, condition=_said_of(group), wakes=wakes)
+
+
+def _say_group(world: World, group: Group) -> tuple[str, str, str]:
+    """Verdict, sentence and what it waits for, of a group without pending pods."""
+    name = f"{kind_word(group.key.kind)} {group.key.name}"
     what = "members" if group.is_leaf else "child groups"
-    place = f" in {group.topology} {level.domain}" if level.domain else ""
-    bound = f"{level.bound} of {level.minimum} {what} are bound"
-    return f"{_word(group.key)} {group.key.name} waits for nothing: {bound}{place}"
+    have = f"{group.confirmed} of {group.minimum} {what} are bound"
+    if group.quorum_bound:
+        place = _say_home(world, group)
+        return "Running", f"{name} waits for nothing: {have}{place}", ""
+    if not group.scheduled_once:
+        reason, missing = waiting.own_wait(group)
+        return reason, f"{name} waits: {missing}", "the objects that are missing"
+    text = f"{name} is below its minimum: {have}, and no pod of it is pending"
+    return "BelowMinimum", text, "pods that take the place of those that are gone; whoever made them must make new ones"
 
 
-def _explain_root(brain: Brain, root: Root) -> Explanation:
+def _say_home(world: World, group: Group) -> str:
+    key = group.topology
+    places = _places(world, group, key) if key else set[str]()
+    return f", in {say_domain(key, places.pop())}" if key and len(places) == 1 else ""
+
+
+# --- what is in the queue --------------------------------------------------------------------------
+
+
+def _of_root(brain: Brain, root: Root, target: Target) -> Explanation:
     world = brain.world
+    base = Explanation(
+        *root.key,
+        "",
+        "",
+        root.priority,
+        since=root.created,
+        position=_position(brain, root),
+        waiting=len(world.queue.roots),
+        condition=_said_of(root.group) if root.group is not None else _said(root.member),
+    )
     fault = find_fault(root.group, world.forest) if root.group is not None else None
     if fault is not None:
-        return _unready(world, root, fault.reason, fault.message, "a change of one of these objects")
+        text = f"{_me(root)} cannot be scheduled as it is: {fault.message}"
+        return _with(base, root, world, fault.reason, text, target, wakes="a change of one of its objects")
     if root.group is not None and not (root.group.seen and root.group.admissible and not root.group.gated):
-        return _waiting(world, root)
+        return _unready(world, root, base, target)
+    if root.member is not None and root.member.gated:
+        gates = ", ".join(gate.name for gate in root.member.pod.spec.scheduling_gates or ())
+        text = f"{_me(root)} is held back by scheduling gates: {gates}"
+        return _with(base, root, world, waiting.GATED, text, target, wakes="the removal of its scheduling gates")
     outcome = evaluate(world, root)
     if isinstance(outcome.verdict, Placed):
-        sentence = f"{_word(root.key)} {root.key.name} fits now and is about to be bound"
-        return _unready(world, root, "Placed", sentence, "it is next in line")
-    return _stuck(brain, root, outcome)
+        ahead = f" after {say_count(base.position - 1, 'other')}" if base.position > 1 else ""
+        text = f"{_me(root)} fits now and is bound when its turn comes{ahead}"
+        return _with(base, root, world, "Placed", text, target, wakes="its turn")
+    leaving = _leaving_suffice(world, root, outcome.demand)
+    if leaving:
+        text = f"{_me(root)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
+        wakes = "the end of " + _few(sorted(world.forest.members[uid].ref.name for uid in leaving))
+        return _with(base, root, world, waiting.FOR_VICTIMS, text, target, wakes=wakes)
+    return _stuck(brain, root, outcome, base, target)
 
 
-def _unready(world: World, root: Root, verdict: str, sentence: str, wakes: str) -> Explanation:
-    levels = tuple(_levels(world, root.group, ())) if root.group is not None else ()
-    return Explanation(*root.key, verdict, sentence, root.priority, levels, wakes=wakes)
+def _with(
+    base: Explanation,
+    root: Root,
+    world: World,
+    verdict: str,
+    sentence: str,
+    target: Target,
+    *,
+    wakes: str,
+    shortages: tuple[Shortage, ...] = (),
+    demand: Demand | None = None,
+    **more: object,
+) -> Explanation:
+    """The explanation with its tree; says first how the object that was asked about belongs to it."""
+    import msgspec
+
+    levels = tuple(_levels(world, root.group, shortages, demand)) if root.group is not None else ()
+    if target.kind != "Job" and (target.kind, target.name) != (root.key.kind, root.key.name):
+        sentence = f"{kind_word(target.kind)} {target.name} is decided together with its tree: {sentence}"
+    return msgspec.structs.replace(base, verdict=verdict, sentence=sentence, levels=levels, wakes=wakes, **more)
 
 
-def _waiting(world: World, root: Root) -> Explanation:
+def _unready(world: World, root: Root, base: Explanation, target: Target) -> Explanation:
     assert root.group is not None
-    notices = list(waiting.notices(root.group))
-    own = next((n for n in notices if n.group is root.group), notices[0] if notices else None)
+    notices = {notice.group.key: notice for notice in waiting.notices(root.group)}
+    asked = GroupKey(target.kind, root.key.namespace, target.name)
+    own = notices.get(asked) or notices.get(root.key) or next(iter(notices.values()), None)
     if own is None:
-        missing = f"{_word(root.key)} {root.key.name} does not exist"
-        return _unready(world, root, waiting.FOR_POD_GROUP, missing, "its creation")
-    text = f"{_word(own.group.key)} {own.group.key.name} waits: {own.message}"
-    return _unready(world, root, own.reason, text, "the objects that are missing, or the end of the gate")
+        text = f"{_me(root)} does not exist, and {say_count(root.group.pending_below, 'pod')} name it"
+        return _with(base, root, world, waiting.FOR_POD_GROUP, text, target, wakes="its creation")
+    text = f"{kind_word(own.group.key.kind)} {own.group.key.name} waits: {own.message}"
+    wakes = {
+        waiting.FOR_PARENT: f"the creation of compositepodgroup {root.key.name}",
+        waiting.GATED: "the removal of the scheduling gates",
+        waiting.FOR_MEMBERS: "the pods that are missing",
+    }.get(own.reason, "the pods and groups that are missing")
+    target = Target(own.group.key.kind, own.group.key.name, target.found) if own.group.key == asked else target
+    found = _with(base, root, world, own.reason, text, Target(root.key.kind, root.key.name, root), wakes=wakes)
+    return found
 
 
-def _stuck(brain: Brain, root: Root, outcome: Outcome) -> Explanation:
+def _leaving_suffice(world: World, root: Root, demand: Demand) -> list[str]:
+    """Pods that are leaving, or marked to leave, after which the root fits."""
+    going = sorted(world.going() | {uid for uid in world.orphans if uid in world.cluster.pods})
+    if not going or not isinstance(evaluate(world, root, demand, going).verdict, Placed):
+        return []
+    return going
+
+
+def _stuck(brain: Brain, root: Root, outcome: Outcome, base: Explanation, target: Target) -> Explanation:
     world, verdict = brain.world, outcome.verdict
     assert isinstance(verdict, Infeasible | Undecided)
     shortages = shortages_of(verdict)
-    first = shortages[0] if shortages else None
-    reason = "does not fit" if isinstance(verdict, Infeasible) else "was not placed within the search budget"
-    sentence = f"{_word(root.key)} {root.key.name} {reason}" + (f": {say_shortage(first)}" if first else "")
-    return Explanation(
-        *root.key,
+    first = nearest(shortages, shortages[0].group) if shortages else None
+    remark, where = "", ""
+    if first is not None and first.domain:
+        where = say_domain(first.topology, first.domain)
+        remark = _say_never(world, outcome.demand, first)
+    return _with(
+        base,
+        root,
+        world,
         "Infeasible" if isinstance(verdict, Infeasible) else "Undecided",
-        sentence,
-        root.priority,
-        tuple(_levels(world, root.group, shortages)) if root.group is not None else (),
-        tuple(_rules(world, root)),
-        tuple(_holders(world, root, first)),
-        _say_preemption(world, root, outcome),
-        _say_wakes(first),
-        tuple(suggest(brain, root, outcome)),
+        _say_stuck(world, root, outcome, first),
+        target,
+        wakes=_say_wakes(outcome.demand),
+        shortages=shortages,
+        demand=outcome.demand,
+        remark=remark,
+        rules=tuple(_rules(world, root))[:MOST_RULES],
+        holders=holders(world, root.key, first, MOST_HOLDERS) if first is not None else (),
+        held_in=where,
+        preemption=_say_preemption(world, root, outcome),
+        suggestions=tuple(suggest(brain, root, outcome)),
     )
+
+
+# --- sentences -------------------------------------------------------------------------------------
+
+
+def _me(root: Root) -> str:
+    return f"{kind_word(root.key.kind)} {root.key.name}"
+
+
+def _say_stuck(world: World, root: Root, outcome: Outcome, first: Shortage | None) -> str:
+    group = root.group
+    if isinstance(outcome.verdict, Undecided):
+        what = "was not placed within the search budget, a place may exist"
+    elif group is not None and group.quorum_bound:
+        what = f"runs with its minimum, {say_count(group.pending_below, 'more pod')} find no place"
+    elif group is not None and group.scheduled_once:
+        things = "members" if group.is_leaf else "child groups"
+        what = f"runs below its minimum ({group.confirmed} of {group.minimum} {things} are bound), the rest does not fit"
+    else:
+        what = "does not fit"
+    refused = outcome.refusals.get(world.shape_of(root.member).id) if root.member is not None else None
+    if refused is not None:
+        return f"{_me(root)} {what}: {refused.text().rstrip('.')}"
+    if first is None:
+        return f"{_me(root)} {what}"
+    whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != root.key else ""
+    return f"{_me(root)} {what}: {whose}{say_shortage(first)}"
+
+
+def _say_never(world: World, demand: Demand, first: Shortage) -> str:
+    """Whether even empty domains are too small."""
+    best = _most_when_empty(world, demand, first)
+    if best is None or best >= first.needed:
+        return ""
+    noun = short_key(first.topology)
+    return f"no {noun} can hold it as the nodes are: the largest would have {say_count(best, 'seat')} if it were empty"
+
+
+def _most_when_empty(world: World, demand: Demand, first: Shortage) -> int | None:
+    import numpy as np
+
+    seats = _empty_seats(world, demand, first.group)
+    if seats is None:
+        return None
+    sums = np.bincount(world.cluster.labels(first.topology), weights=seats)[1:]
+    return int(sums.max()) if len(sums) else 0
+
+
+def _say_preemption(world: World, root: Root, outcome: Outcome) -> str:
+    if isinstance(outcome.verdict, Undecided):
+        return "not considered: nobody is evicted for a placement that may exist without it"
+    never = not may_preempt(root.group) if root.group is not None else world.members_of(root)[0].traits[2] == "Never"
+    if never:
+        return "not considered: the preemption policy is Never"
+    going = world.going()
+    units, _ = preemption.units(world.forest, world.cluster, root.priority, marked=world.orphans, spared=going)
+    if not units:
+        return f"not possible: nothing that runs has a priority below {root.priority}"
+    answer = preemption.choose(
+        outcome.demand,
+        world.cluster,
+        units=units,
+        quorums=preemption.quorums(world.forest, units),
+        budgets=list(world.budgets.values()),
+        held=world.held_against(root),
+        leaving=going,
+        budget=Budget(world.config.budget_steps),
+    )
+    if isinstance(answer, preemption.NoHelp):
+        pods = say_count(sum(len(unit.uids) for unit in units), "pod")
+        return f"would not help: {pods} of lower priority could leave, {_say_no_help(answer)}"
+    names = _few([f"{kind_word(unit.key.kind)} {unit.key.name}" for unit in answer.units])
+    pods = say_count(sum(len(unit.uids) for unit in answer.units), "pod")
+    return f"would help: {pods} of lower priority would leave ({names})"
+
+
+def _say_no_help(answer: preemption.NoHelp) -> str:
+    return "and it would still not fit" if answer.hopeless else answer.reason
+
+
+def _say_wakes(demand: Demand) -> str:
+    """What brings it back into the line."""
+    often = f"or {FALLBACK_SECONDS:.0f} s after the last attempt"
+    if isinstance(demand, Leaf) and demand.need:
+        where = f" in one {short_key(demand.topology)}" if demand.topology else ""
+        return f"the first change that leaves {say_count(demand.need, 'seat')} for its pods{where}, {often}"
+    return f"the first change that leaves a seat for one of its pods, {often}"
+
+
+def _few(names: list[str], most: int = 3) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 # --- the parts -------------------------------------------------------------------------------------
 
 
-def _levels(world: World, top: Group | None, shortages: Iterable[Shortage], depth: int = 0) -> Iterable[Level]:
+def _position(brain: Brain, root: Root) -> int:
+    return next((place for place, each in enumerate(brain.roots(), 1) if each is root), 0)
+
+
+def _said_of(group: Group) -> Said | None:
+    return _said(group.obj)
+
+
+def _said(obj: object) -> Said | None:
+    """The scheduling condition of a pod or group, as it is stored."""
+    held = obj.pod if isinstance(obj, Member) else obj
+    status = getattr(held, "status", None)
+    for condition in (getattr(status, "conditions", None) or ()) if status is not None else ():
+        if condition.type in SCHEDULED:
+            since = condition.last_transition_time or ""
+            return Said(condition.status, condition.reason, condition.message, since)
+    return None
+
+
+def _places(world: World, group: Group, key: str) -> set[str]:
+    return {world.domain_of(m.node, key) for leaf in group.leaves() for m in leaf.running.values()}
+
+
+def _levels(
+    world: World, top: Group | None, shortages: Iterable[Shortage], demand: Demand | None = None, depth: int = 0
+) -> Iterable[Level]:
     if top is None:
         return
     key = top.topology
-    bound_nodes = {m.node for leaf in top.leaves() for m in leaf.running.values()}
-    places = {world.domain_of(node, key) for node in bound_nodes} if key else set[str]()
-    own = [s for s in shortages if s.group == top.key][:MOST_DOMAINS]
+    places = _places(world, top, key) if key else set[str]()
+    own = sorted((s for s in shortages if s.group == top.key), key=lambda s: (s.needed - s.seats, -s.seats))
     yield Level(
         top.key.kind,
         top.key.name,
@@ -215,17 +394,40 @@ def _levels(world: World, top: Group | None, shortages: Iterable[Shortage], dept
         top.quorum_bound,
         key,
         places.pop() if len(places) == 1 else None,
-        tuple(_domain(s) for s in own),
+        tuple(_domain(world, s, demand) for s in own[:MOST_DOMAINS]),
+        top.seen,
     )
     for child in top.ordered_children():
-        yield from _levels(world, child, shortages, depth + 1)
+        yield from _levels(world, child, shortages, demand, depth + 1)
 
 
-def _domain(shortage: Shortage) -> Domain:
+def _domain(world: World, shortage: Shortage, demand: Demand | None) -> Domain:
     lacking = tuple(
         Lack(what, say_amount(what, amount) if is_resource(what) else str(amount)) for what, amount in shortage.lacking
     )
-    return Domain(shortage.topology, shortage.domain, shortage.seats, shortage.needed, lacking, say_place(shortage))
+    seats = _empty_seats(world, demand, shortage.group) if demand is not None else None
+    when_empty = None
+    if seats is not None:
+        when_empty = int(seats[inside_of(world, shortage.topology, shortage.domain)].sum())
+    return Domain(
+        shortage.topology,
+        shortage.domain,
+        shortage.seats,
+        shortage.needed,
+        shortage.nodes,
+        lacking,
+        say_place(shortage),
+        when_empty,
+    )
+
+
+def _empty_seats(world: World, demand: Demand, key: GroupKey):
+    """Seats per node for the members of one leaf if nothing else ran; None unless they are alike and countable."""
+    leaf = next((leaf for leaf in leaves(demand) if leaf.key == key), None)
+    shapes = {member.shape.id: member.shape for member in leaf.members} if leaf is not None else {}
+    if len(shapes) != 1 or not all(shape.independent for shape in shapes.values()):
+        return None
+    return seats_when_empty(world.cluster, next(iter(shapes.values())))
 
 
 def _rules(world: World, root: Root) -> Iterable[Rule]:
@@ -238,77 +440,10 @@ def _rules(world: World, root: Root) -> Iterable[Rule]:
         seen.add(shape.id)
         with world.cluster.trial() as trial:
             refusals = trial.why_not(shape)
+        if refusals.message:
+            yield Rule(member.ref.name, refusals.message, refusals.total, refusals.total)
         for text, nodes in sorted(refusals.counts.items(), key=lambda item: (-item[1], item[0])):
-            yield Rule(member.ref.name, text, nodes)
+            yield Rule(member.ref.name, text, nodes, refusals.total)
 
 
-def _holders(world: World, root: Root, shortage: Shortage | None) -> Iterable[Holder]:
-    """The roots that hold most of what is short, in the domain that came nearest."""
-    lacking = [what for what, _ in shortage.lacking if is_resource(what)] if shortage is not None else []
-    rows = [world.cluster.row[name] for name in lacking if name in world.cluster.row]
-    if not rows:
-        return []
-    inside = np.ones(world.cluster.size, dtype=np.bool_)
-    if shortage is not None and shortage.domain:
-        inside = world.cluster.labels(shortage.topology) == world.cluster.label_id(shortage.topology, shortage.domain)
-    held: dict[GroupKey, tuple[int, int, list[int]]] = {}
-    for uid, entry in world.cluster.pods.items():
-        if entry.slot < 0 or not inside[entry.slot]:
-            continue
-        vector = entry.footprint.vector
-        amounts = [int(vector[row]) if row < len(vector) else 0 for row in rows]
-        if any(amounts):
-            member = world.forest.members[uid]
-            key = root_key(member)
-            priority, count, sums = held.get(key, (member.traits[1], 0, [0] * len(rows)))
-            held[key] = (priority, count + 1, [a + b for a, b in zip(sums, amounts, strict=True)])
-    largest = sorted(held.items(), key=lambda item: (-item[1][2][0], item[0]))[:MOST_HOLDERS]
-    return [
-        Holder(*key, priority, count, {name: say_amount(name, s) for name, s in zip(lacking, sums, strict=False)})
-        for key, (priority, count, sums) in largest
-    ]
-
-
-def _say_preemption(world: World, root: Root, outcome: Outcome) -> str:
-    if isinstance(outcome.verdict, Undecided):
-        return "not considered: nobody is evicted for a placement that may exist without it"
-    never = not may_preempt(root.group) if root.group is not None else world.members_of(root)[0].traits[2] == "Never"
-    if never:
-        return "not considered: the preemption policy is Never"
-    units = preemption.units(world.forest, world.cluster, root.priority, world.orphans)
-    if not units:
-        return "not possible: nothing of lower priority runs"
-    answer = preemption.choose(
-        outcome.demand,
-        world.cluster,
-        units=units,
-        quorums=preemption.quorums(world.forest, units),
-        budgets=list(world.budgets.values()),
-        held=world.held_against(root),
-        leaving=frozenset(world.leaving),
-        budget=Budget(world.config.budget_steps),
-    )
-    if isinstance(answer, preemption.NoHelp):
-        return f"would not help: {answer.reason}"
-    pods = sum(len(unit.uids) for unit in answer.units)
-    return f"would help: {pods} pods of lower priority in {len(answer.units)} units would leave"
-
-
-def _say_wakes(shortage: Shortage | None) -> str:
-    if shortage is None:
-        return "any node or pod that changes; a timer at the latest"
-    where = f" in {shortage.topology} {shortage.domain}" if shortage.domain else ""
-    what = ", ".join(name for name, _ in shortage.lacking if is_resource(name)) or "room"
-    return f"the first change that frees enough {what}{where}; a timer at the latest"
-
-
-def pending_roots(brain: Brain) -> list[Root]:
-    """The roots that wait, in the order of the queue."""
-    return [root for root in brain.roots() if root.member is None or root.member.state == PENDING]
-
-
-def _word(key: GroupKey) -> str:
-    return {"PodGroup": "podgroup", "CompositePodGroup": "compositepodgroup"}.get(key.kind, "pod")
-
-
-__all__ = ["Explanation", "Fault", "Suggestion", "explain", "find_root", "pending_roots"]
+__all__ = ["Explanation", "Suggestion", "Target", "explain", "find", "find_of_job"]

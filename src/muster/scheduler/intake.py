@@ -119,7 +119,9 @@ class Intake:
         self._follow(member, before, now)
 
     def _group_of(self, pod: types.Pod) -> GroupKey | None:
-        name = group_name(pod) if self.gang_scheduling else None
+        profile = self.world.config.profiles.get(pod.spec.scheduler_name)
+        together = self.gang_scheduling and (profile is None or "GangScheduling" in profile.enabled)
+        name = group_name(pod) if together else None
         return GroupKey("PodGroup", pod.metadata.namespace, name) if name else None
 
     def _settle_in_cluster(self, pod: types.Pod, known: Member | None) -> None:
@@ -144,7 +146,7 @@ class Intake:
         world.dirty.add(entry.slot)
         world.cures.update(POD_RULES)
         world.leaving.discard(pod.metadata.uid)
-        world.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name)
+        world.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
 
     def _unassume(self, member: Member) -> None:
         world = self.world
@@ -285,6 +287,8 @@ class Intake:
             self._review_pod(member, now)
             if root is not None and root.key in world.queue.roots:
                 world.queue.activate(root)
+        if root is not None and root.state == ACTIVE and any(map(world.waits_for_volumes, world.members_of(root))):
+            world.queue.delay(root, now)
 
     # --- nodes -------------------------------------------------------------------------------------
 

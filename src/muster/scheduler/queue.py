@@ -184,6 +184,12 @@ class Queue:
             self._by_culprit.setdefault(culprit, {})[root.key] = root
         self._set_timer(root, max(root.ready_at, now + FALLBACK_SECONDS))
 
+    def delay(self, root: Root, now: float) -> None:
+        """Back into the line, but not at once: someone else refused, and will not be faster for being asked again."""
+        self._leave(root)
+        root.state = BACKOFF
+        self._set_timer(root, now + self.initial_backoff)
+
     def _set_timer(self, root: Root, due: float) -> None:
         root.due = due
         heapq.heappush(self._timers, (due, root.sort_key, self._stamp(root), root))

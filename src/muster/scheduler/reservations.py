@@ -54,6 +54,10 @@ class Reservations:
         """Whether no other claim keeps the volume."""
         return self._keepers.get(volume.metadata.name, key) == key
 
+    def kept_for(self, key: ClaimKey) -> str:
+        """The volume that a claim keeps, if any."""
+        return self._kept.get(key, "")
+
     def keeper(self, volume: str) -> ClaimKey | None:
         return self._keepers.get(volume)
 

@@ -131,6 +131,11 @@ class Storage:
         if claim is not None and not bound(claim) and not selected_node(claim):
             self.reservations.reserve(claim, self._columns.node_objects[self._columns.names[slot]])
 
+    def first_user(self, key: ClaimKey) -> str:
+        """The node of the first pod that uses the claim, empty if none does."""
+        slot = next(iter(self._uses.get(key, ())), None)
+        return self._columns.names[slot] if slot is not None else ""
+
     def in_use(self, key: ClaimKey) -> bool:
         """Whether a pod anywhere uses the claim."""
         return key in self._uses

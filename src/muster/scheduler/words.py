@@ -37,9 +37,9 @@ def _shortages(proof: Proof) -> Iterable[Shortage]:
 
 
 def nearest(shortages: Iterable[Shortage], group: GroupKey) -> Shortage | None:
-    """The domain in which a group came nearest to its need."""
+    """The domain in which a group came nearest to its need; of several the one that was named first."""
     own = [s for s in shortages if s.group == group]
-    return max(own, key=lambda s: (s.seats - s.needed, s.seats, s.domain), default=None)
+    return max(own, key=lambda s: (s.seats - s.needed, s.seats), default=None)
 
 
 def say_shortage(shortage: Shortage) -> str:
@@ -50,29 +50,39 @@ def say_shortage(shortage: Shortage) -> str:
 def say_place(shortage: Shortage, verb: str = ":") -> str:
     """The same for one of several domains."""
     things = "child groups" if shortage.group.kind == "CompositePodGroup" else "seats"
-    if shortage.domain:
-        place = f"{_short_key(shortage.topology)} {shortage.domain}{verb}"
-    else:
-        place = "the cluster has"
+    place = f"{say_domain(shortage.topology, shortage.domain)}{verb}" if shortage.domain else "the cluster has"
     text = f"{place} {shortage.seats} of {shortage.needed} {things}"
-    lacks = [say_lack(what, amount) for what, amount in shortage.lacking if what not in ("children", "members")]
-    if lacks:
-        text += "; short of " + ", ".join(lacks)
-        text += f" on {shortage.nodes} nodes" if shortage.nodes else ""
-    return text
+    lacks = [lack for lack in shortage.lacking if lack[0] not in ("children", "members")]
+    resources = [say_lack(what, amount) for what, amount in lacks if is_resource(what)]
+    rules = [say_lack(what, amount) for what, amount in lacks if not is_resource(what)]
+    if resources:
+        text += "; short of " + ", ".join(resources)
+        text += f" on {say_count(shortage.nodes, 'node')}" if shortage.nodes else ""
+    return text + "".join(f"; {rule}" for rule in rules)
+
+
+def say_domain(key: str, value: str) -> str:
+    """A domain as people call it: `rack r3`, and not `rack rack-3`."""
+    short = short_key(key)
+    return value if value.lower().startswith(short.lower()) else f"{short} {value}"
+
+
+def say_count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def say_lack(what: str, amount: int) -> str:
     """A resource and by how much it is short, or a rule and how many nodes it keeps away."""
-    if amount <= 0:
-        return what
     if is_resource(what):
-        return f"{what} by {say_amount(what, amount)}"
-    return f"{amount} {what}"
+        return f"{what} by {say_amount(what, amount)}" if amount > 0 else what
+    if amount > 0:
+        return f"{amount} {what}"
+    return f"not in {what}" if what.startswith("one domain") else f"there are no {what}"
 
 
 def is_resource(what: str) -> bool:
-    return what in ("cpu", "memory", "pods", "ephemeral-storage") or ("/" in what and " " not in what)
+    plain = what in ("cpu", "memory", "pods", "ephemeral-storage") or what.startswith("hugepages-")
+    return plain or ("/" in what and " " not in what)
 
 
 def say_amount(resource: str, amount: int) -> str:
@@ -86,8 +96,14 @@ def say_amount(resource: str, amount: int) -> str:
     return str(amount)
 
 
-def _short_key(key: str) -> str:
+def short_key(key: str) -> str:
+    """The part of a label key that people say."""
     return key.rsplit("/", 1)[-1]
+
+
+def kind_word(kind: str) -> str:
+    """A kind as it is written on the command line."""
+    return kind.lower()
 
 
 def say_verdict(verdict: Infeasible | Undecided, group: GroupKey) -> str:
@@ -111,7 +127,7 @@ def _say_search(verdict: Infeasible | Undecided) -> str:
             f"the members do not fit together: all {proof.steps} distinct ways to seat {proof.shapes} kinds of pods "
             f"on {proof.node_classes} kinds of nodes were tried"
         )
-    return "too few members can be seated"
+    return "nothing more of it can be placed"
 
 
 def _kind_word(key: GroupKey) -> str:

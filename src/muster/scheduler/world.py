@@ -23,6 +23,7 @@ from muster.scheduler.planning.verdict import Placed
 from muster.scheduler.preemption.round import MOST_ROUNDS, Round
 from muster.scheduler.queue import Queue, Root, Want
 from muster.scheduler.shapes import Shape
+from muster.scheduler.storage import bound
 from muster.scheduler.waiting import NoticeBoard
 
 PLENTY = 1 << 40
@@ -121,6 +122,14 @@ class World:
         assert root.group is not None
         pending = [member for leaf in root.group.leaves() for member in leaf.pending.values()]
         return sorted(pending, key=lambda member: member.order)
+
+    def waits_for_volumes(self, member: Member) -> bool:
+        """Whether a claim of the pod is not bound yet."""
+        claims = (
+            self.cluster.storage.claims.get((member.ref.namespace, name))
+            for name in self.shape_of(member).footprint.claims
+        )
+        return any(claim is not None and not bound(claim) for claim in claims)
 
     def held_against(self, root: Root) -> list[tuple[Shape, int]]:
         """The seats that this root must not take: those of others with its priority or more."""

@@ -173,6 +173,25 @@ def test_dependent_members_without_any_way_are_proven_infeasible():
     assert isinstance(scene.plan(gang).verdict, Infeasible)
 
 
+def test_workers_that_no_zone_can_hold_beside_their_launcher_are_refuted_at_any_size():
+    scene = Scene().nodes(*(a_node(f"n{i}", cpu=4, zone=f"z{i // 10}") for i in range(40)))
+    rule = near("example.com/zone", role="launcher")
+    workers = [a_pod(f"w{i}", affinity=rule) for i in range(40)]
+
+    verdict = scene.plan(scene.gang("mpi", *workers, a_pod("launcher", labels={"role": "launcher"}))).verdict
+
+    assert isinstance(verdict, Infeasible)
+    assert scene.plan(scene.gang("fits", *workers[:39], a_pod("lead", labels={"role": "launcher"}))).placed
+
+
+def test_company_that_runs_already_leaves_the_workers_free_to_choose():
+    scene = Scene().nodes(*(a_node(f"n{i}", cpu=4, zone=f"z{i // 2}") for i in range(4)))
+    scene.running(*(a_pod(f"lead{i}", 1, node=f"n{2 * i}", labels={"role": "launcher"}) for i in range(2)))
+    workers = [a_pod(f"w{i}", affinity=near("example.com/zone", role="launcher")) for i in range(14)]
+
+    assert scene.plan(scene.gang("both", *workers)).seats_of("both") == 14
+
+
 def test_host_ports_of_two_shapes_are_kept_apart():
     scene = Scene().nodes(a_node("n0", cpu=8), a_node("n1", cpu=8))
     port = [{"containerPort": 80, "hostPort": 80}]

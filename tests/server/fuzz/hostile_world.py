@@ -64,9 +64,7 @@ VALID: dict[str, Obj] = {
     "CSINode": {"spec": {"drivers": []}},
     "CSIDriver": {"spec": {"attachRequired": True}},
     "CSIStorageCapacity": {"storageClassName": "victim"},
-    "VolumeAttachment": {
-        "spec": {"attacher": "a", "nodeName": "victim", "source": {"persistentVolumeName": "victim"}}
-    },
+    "VolumeAttachment": {"spec": {"attacher": "a", "nodeName": "victim", "source": {"persistentVolumeName": "victim"}}},
     "ResourceClaim": {"spec": _DEVICES},
     "ResourceClaimTemplate": {"spec": {"spec": _DEVICES}},
     "ResourceSlice": {

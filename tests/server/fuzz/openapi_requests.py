@@ -15,13 +15,15 @@ from hostile_world import World, a_valid
 Obj = dict[str, Any]
 NAMES = ("victim", "other", "default", "kube-system", "new", "UPPER", "a" * 300, "-", "é", "..", "%00", " ")
 WORDS = (
-    "", "a", "0", "-1", "1", "100m", "1Gi", "1e3", "1e400", "0x1", "NaN", "50%", "-5%", "true", "null", "Always", "Never",
-    "Node", "victim", "default", "2026-01-01T00:00:00Z", "2026-13-45", "10.0.0.1", "::1", "/a/b", "a=b", "a in (b)", "* * *",
-    "é", "\u0000", "\U0001f600", "x" * 300, "k8s.io/x", "dmFsdWU=", "=", "==", "{}", "[]", "${x}", "$patch",
+    "", "a", "0", "-1", "1", "100m", "1Gi", "1e3", "1e400", "0x1", "NaN", "50%", "-5%", "true", "null", "Always",
+    "Never", "Node", "victim", "default", "2026-01-01T00:00:00Z", "2026-13-45", "10.0.0.1", "::1", "/a/b", "a=b",
+    "a in (b)", "* * *", "é", "\u0000", "\U0001f600", "x" * 300, "k8s.io/x", "dmFsdWU=", "=", "==", "{}", "[]",
+    "${x}", "$patch",
 )  # fmt: skip
 NUMBERS = (0, 1, -1, 2, 7, 100, 2**31 - 1, 2**31, -(2**31), 2**53, 2**63 - 1, 2**63, 2**64, 0.5, -1e300, 1e-9)
 FORMS = (
-    "", "*/*", "application/json", "application/yaml", "text/html", "application/vnd.kubernetes.protobuf,application/json",
+    "", "*/*", "application/json", "application/yaml", "text/html",
+    "application/vnd.kubernetes.protobuf,application/json",
     "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
     "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io", ";;;,,,=", "application/json;q=x",
 )  # fmt: skip
@@ -99,7 +101,9 @@ class Document:
             content = declared.get("requestBody", {}).get("content", {})
             schema = next(iter(content.values()), {}).get("schema", {})
             return grow.value(schema, 5)
-        schema = document["components"]["schemas"].get(_schema_name(document, kind.group, named["version"], kind.kind), {})
+        schema = document["components"]["schemas"].get(
+            _schema_name(document, kind.group, named["version"], kind.kind), {}
+        )
         value: Any = a_valid(kind, rng.choice(("victim", "victim", "new", f"n{rng.randrange(1000)}")))
         for _ in range(rng.randrange(4)):
             value = grow.overlay(value, schema)

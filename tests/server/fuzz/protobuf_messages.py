@@ -30,9 +30,9 @@ def part(number: int, data: bytes) -> bytes:
 def body(message: Message, api_version: str, rng: random.Random) -> bytes:
     """A whole request body, damaged now and then."""
     types = part(1, api_version.encode()) + part(2, message.kind.encode())
-    data = MAGIC + part(1, types) + part(2, _message(message, rng, 6))
-    for _ in range(rng.choice((0, 0, 0, 1, 3))):
-        at = rng.randrange(len(data))
+    data = MAGIC + part(1, types) + part(2, part(1, part(1, b"new")) + _message(message, rng, 6))
+    for _ in range(rng.choice((0, 0, 0, 0, 1, 3))):
+        at = rng.randrange(len(data) + 1)
         data = rng.choice((data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :], data[:at], data + data[at:]))
     return data
 
@@ -49,7 +49,7 @@ def _message(message: Message, rng: random.Random, depth: int) -> bytes:
 
 
 def _entry(number: int, entry: Field | Message, rng: random.Random, depth: int) -> bytes:
-    if rng.random() < 0.03:
+    if rng.random() < 0.002:
         wire = rng.randrange(8)
         return varint(number << 3 | wire) + rng.randbytes(rng.randrange(9))
     if isinstance(entry, Message):
@@ -65,16 +65,24 @@ def _one(number: int, field: Field, rng: random.Random, depth: int) -> bytes:
         return part(number, _message(field.message, rng, depth - 1) if depth else b"")
     match field.type:
         case "int32" | "int64" | "bool":
-            return varint(number << 3) + varint(rng.choice((0, 1, 2, -1, 2**31, 2**63, 2**64 - 1)))
+            return varint(number << 3) + varint(rng.choice((0, 1, 1, 2, 3, 80, -1, 2**31, 2**64 - 1)))
         case "double":
-            return varint(number << 3 | 1) + struct.pack("<d", rng.choice((0.0, 1.5, float("nan"), float("inf"), -1e308)))
+            return varint(number << 3 | 1) + struct.pack(
+                "<d", rng.choice((0.0, 1.5, float("nan"), float("inf"), -1e308))
+            )
         case "time" | "microtime":
-            inner: Any = varint(1 << 3) + varint(rng.choice((0, 1_800_000_000, 2**40, -1, 2**62)))
-            return part(number, inner + varint(2 << 3) + varint(rng.choice((0, 999, -1, 2**31))))
+            inner: Any = varint(1 << 3) + varint(
+                rng.choice((0, 1_800_000_000, 1_700_000_000, 2**40, -1, 2**62)[: rng.choice((3, 3, 6))])
+            )
+            return part(number, inner + varint(2 << 3) + varint(rng.choice((0, 0, 999, 999, -1))))
         case "intorstring":
             chosen = rng.choice((0, 1, 7))
             return part(number, varint(1 << 3) + varint(chosen) + varint(2 << 3) + varint(5) + part(3, b"50%"))
-        case "quantity" | "raw" | "strings":
+        case "quantity":
+            return part(number, part(1, rng.choice((b"1", b"100m", b"2Gi", b"0", b"1", b"x"))))
+        case "raw":
+            return part(number, part(1, rng.choice((b"{}", b'{"a":1}', b"null", b"[1,2"))))
+        case "strings":
             return part(number, part(1, rng.choice(TEXTS)))
         case _:
             return part(number, rng.choice(TEXTS))

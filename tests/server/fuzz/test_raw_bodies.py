@@ -21,6 +21,18 @@ from muster.server.schema import Field, Message
 FUZZ = settings(deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**48)
 SCALARS = (*WORDS, *NUMBERS, None, True)
+FITTING: dict[str, tuple[Any, ...]] = {
+    "string": ("a", "c", "victim", "Always", "100m", "app"),
+    "int32": (0, 1, 80, 300),
+    "int64": (0, 1, 80, 300),
+    "bool": (True, False),
+    "quantity": ("1", "100m", "1Gi", 2),
+    "time": ("2026-01-01T00:00:00Z", None),
+    "microtime": ("2026-01-01T00:00:00.000000Z", None),
+    "intorstring": (1, "50%", "http"),
+    "bytes": ("dmFsdWU=",),
+    "raw": ({}, {"a": 1}, None),
+}
 CONTENTS = ("application/json", "application/yaml", PROTOBUF, "application/json-patch+json", "text/plain", "*/*", "")
 DIRECTIVES = ("replace", "merge", "delete", "junk", 1, None)
 
@@ -46,6 +58,8 @@ def send_protobuf(world: World, seed: int) -> None:
 def strategic(message: Message, rng: random.Random, depth: int) -> dict[str, Any]:
     """A strategic merge patch with the directives where they belong, and where they do not."""
     fields = list(message.fields.values())
+    if not fields:
+        return {}
     patch = {field.name: strategic_value(field, rng, depth) for field in rng.sample(fields, min(len(fields), 3))}
     if rng.random() < 0.15:
         patch["$patch"] = rng.choice(DIRECTIVES)
@@ -61,8 +75,8 @@ def strategic(message: Message, rng: random.Random, depth: int) -> dict[str, Any
 
 def strategic_value(field: Field, rng: random.Random, depth: int) -> Any:
     message = field.message
-    if message is None or depth == 0 or rng.random() < 0.1:
-        scalar = rng.choice(SCALARS)
+    if message is None or depth == 0 or rng.random() < 0.05:
+        scalar = rng.choice(SCALARS if rng.random() < 0.1 else FITTING.get(field.type, ({}, None)))
         return [scalar] if field.shape == "list" else {"a": scalar} if field.shape == "map" else scalar
     if field.shape == "list":
         items: list[Any] = [strategic(message, rng, depth - 1) for _ in range(rng.randrange(3))]
@@ -83,8 +97,13 @@ def send_patch(world: World, seed: int) -> None:
     place = f"{collection(kind, version)}/victim"
     if rng.random() < 0.3:
         place += f"/{rng.choice(('status', 'scale', 'finalize'))}"
-    media = rng.choice(("strategic-merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml", "merge-patch+json"))
+    media = rng.choice(
+        ("strategic-merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml", "merge-patch+json")
+    )
     patch = strategic(message, rng, 4)
+    patch["metadata"] = {"labels": {"a": "b"}, "name": "victim"} if rng.random() < 0.8 else patch.get("metadata")
+    for name in ("kind", "apiVersion"):
+        patch.pop(name, None)
     if media == "apply-patch+yaml":
         patch |= {"kind": kind.kind, "apiVersion": kind.api_version(version)}
     query = {"fieldManager": rng.choice(("a", "b")), "force": rng.choice(("true", "false"))}
@@ -121,7 +140,9 @@ def test_bytes_without_meaning(world: World, body: bytes, prefix: bytes, content
 @settings(FUZZ, max_examples=200)
 @given(
     path=st.lists(
-        st.sampled_from(["api", "apis", "v1", "apps", "namespaces", "default", "pods", "victim", "status", "watch", "log"])
+        st.sampled_from(
+            ["api", "apis", "v1", "apps", "namespaces", "default", "pods", "victim", "status", "watch", "log"]
+        )
         | st.text(max_size=8),
         max_size=8,
     ),

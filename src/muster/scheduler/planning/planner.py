@@ -16,11 +16,12 @@ from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf
 from muster.scheduler.planning.dependent import Dependent
 from muster.scheduler.planning.goal import BranchGoal, Goal, GoalBuilder, LeafGoal, admissible, open_leaves, satisfied
 from muster.scheduler.planning.greedy import Greedy
+from muster.scheduler.planning.implied import Implied
 from muster.scheduler.planning.proofs import Diagnosis, excluded
 from muster.scheduler.planning.search import Found, NotFound, Search
 from muster.scheduler.planning.seating import Seating
 from muster.scheduler.planning.snapshot import board_of
-from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, SearchRecord, Seat, Undecided, Verdict
+from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Proof, SearchRecord, Seat, Undecided, Verdict
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Trial
@@ -98,15 +99,19 @@ class _Planner:
 
     def _nothing_new(self) -> Verdict:
         """Each single way to add something, asked for by itself; infeasible when all of them are."""
-        failures: list[Infeasible] = []
+        proofs: list[Proof] = []
+        undecided: Undecided | None = None
         for chain in _ways_to_grow(self.goal):
             if self.greedy.secure(chain, self.mask) or self._rescue(chain, self.mask):
                 return self._placed()
             verdict = self._failed(chain, self._last)
             if isinstance(verdict, Undecided):
-                return verdict
-            failures.append(verdict)
-        proof = self.diagnosis.nothing_new(self.demand, [failure.proof for failure in failures])
+                undecided = undecided or verdict
+            else:
+                proofs.append(verdict.proof)
+        if undecided is not None:
+            return undecided
+        proof = self.diagnosis.nothing_new(self.demand, proofs)
         return Infeasible(proof, self.budget.spent)
 
     # --- when the quick way fails ----------------------------------------------------------------
@@ -137,10 +142,10 @@ class _Planner:
     def _search(self, goal: Goal, mask: Mask | None, dependent: bool) -> bool:
         board: Board = board_of(self.seating.trial, self.seating.shapes, _keys(goal))
         # Counts decide for members that depend on nodes only. For others they are worth a first try.
-        budget = Budget((self.budget.limit - self.budget.spent) // 2) if dependent else self.budget
-        found = Search(board, budget).solve(goal, board.everywhere(mask))
-        if dependent:
-            self.budget.spend(budget.spent)
+        if not dependent:
+            found = Search(board, self.budget).solve(goal, board.everywhere(mask))
+        else:
+            found = self._search_loosely(board, goal, mask)
         if isinstance(found, NotFound):
             self._last = found
             return False
@@ -150,6 +155,23 @@ class _Planner:
         self.seating.undo(mark)
         self._last = NotFound(complete=False)
         return False
+
+    def _search_loosely(self, board: Board, goal: Goal, mask: Mask | None) -> Found | NotFound:
+        """The board allows at least what the rules allow; domains that affinity implies are respected."""
+        implied = Implied(self.seating, goal)
+        board.columns.update({key: self.seating.cluster.labels(key) for key in _keys(implied.goal)})
+        budget = Budget((self.budget.limit - self.budget.spent) // 2)
+        found = Search(board, budget).solve(implied.goal, board.everywhere(mask))
+        self.budget.spend(budget.spent)
+        if isinstance(found, NotFound):
+            return replace(found, counted=found.counted and not implied.found, weighed=None)
+        held = [implied.origin[id(goal)] for goal in found.held]
+        domains = [(implied.origin[id(goal)], value) for goal, value in found.domains]
+        return Found(
+            found.seated,
+            [(goal, value) for goal, value in domains if goal is not None],
+            [goal for goal in held if goal is not None],
+        )
 
     def _apply(self, found: Found, dependent: bool) -> bool:
         """Take the seats that were found; members that depend on each other only as the rules allow."""

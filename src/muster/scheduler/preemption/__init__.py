@@ -7,6 +7,6 @@ together. Everything here is a what-if: nobody is evicted until the cycle has va
 from muster.scheduler.preemption.choose import choose
 from muster.scheduler.preemption.plan import Eviction, NoHelp
 from muster.scheduler.preemption.toll import Toll
-from muster.scheduler.preemption.units import Unit, quorums, units
+from muster.scheduler.preemption.units import Quorum, Unit, quorums, units
 
-__all__ = ["Eviction", "NoHelp", "Toll", "Unit", "choose", "quorums", "units"]
+__all__ = ["Eviction", "NoHelp", "Quorum", "Toll", "Unit", "choose", "quorums", "units"]

@@ -1,35 +1,37 @@
 """Seats and victims, chosen together.
 
 First the question whether evicting can help at all, and how many members it can seat at most. Then
-candidates: by counting where counts decide, by planning on the emptied cluster otherwise, at the lowest
-priority that suffices. Every candidate is made irreducible, the cheapest wins, and with few units a
-search over all cheaper sets proves that nothing cheaper exists.
+candidates: bought by counting where counts decide; the smallest sufficient stretch of the cheapest units; seats on
+the emptied cluster with everyone let back who has room. Every candidate is made irreducible, the cheapest wins, and
+with few units a search over all cheaper sets proves that nothing cheaper exists.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
-import numpy as np
-
-from muster.api import types
+from muster.api import selectors, types
+from muster.scheduler.arrays import Bools
 from muster.scheduler.cluster import Cluster
-from muster.scheduler.planning import plan
 from muster.scheduler.planning.demand import Demand, GroupKey, Leaf, leaves
-from muster.scheduler.planning.verdict import Budget, Placed, Undecided, Verdict
-from muster.scheduler.preemption.counting import Choice, Ledger, countable
+from muster.scheduler.planning.verdict import Budget, Placed, Undecided
+from muster.scheduler.preemption.buying import Buyer, Lots
+from muster.scheduler.preemption.countable import Counted, counted
+from muster.scheduler.preemption.counting import Choice, Ledger, Market
 from muster.scheduler.preemption.plan import Eviction, NoHelp
+from muster.scheduler.preemption.proving import cheapest
 from muster.scheduler.preemption.toll import Toll
-from muster.scheduler.preemption.units import Unit
+from muster.scheduler.preemption.units import Quorum, Unit
+from muster.scheduler.preemption.whatif import WhatIf
 from muster.scheduler.shapes import Shape
-from muster.scheduler.trial import Trial
 
 MOST_REPLANNED = 64  # victims that are tried one by one with a new plan each
 MOST_SEARCHED = 12  # units among which the choice is proven to be the cheapest
 
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
+NOT_EVEN = NoHelp(True, "not even without all pods of lower priority")
 
 
 def choose(
@@ -37,7 +39,7 @@ def choose(
     cluster: Cluster,
     *,
     units: Sequence[Unit],
-    quorums: Mapping[GroupKey, tuple[int, int]],
+    quorums: Mapping[GroupKey, Quorum],
     budgets: Sequence[types.PodDisruptionBudget],
     held: Sequence[tuple[Shape, int]] = (),
     leaving: Collection[str] = (),
@@ -47,216 +49,228 @@ def choose(
     if not units:
         return NoHelp(True, NO_VICTIMS)
     toll = Toll(units, budgets, quorums, lambda uid: cluster.pods[uid].pod)
-    return _Chooser(demand, cluster, list(units), toll, list(held), sorted(leaving), budget.limit).run()
+    what_if = WhatIf(cluster, held, sorted(leaving), budget.limit)
+    return _Chooser(demand, what_if, units, toll).run()
 
 
 class _Chooser:
-    def __init__(
-        self,
-        demand: Demand,
-        cluster: Cluster,
-        units: list[Unit],
-        toll: Toll,
-        held: list[tuple[Shape, int]],
-        leaving: list[str],
-        steps: int,
-    ) -> None:
+    def __init__(self, demand: Demand, what_if: WhatIf, units: Sequence[Unit], toll: Toll) -> None:
         self.demand = demand
-        self.cluster = cluster
-        self.units = sorted(units, key=toll.alone)
+        self.what_if = what_if
+        self.cluster = what_if.cluster
+        prices = list(map(toll.alone, units))
+        order = sorted(range(len(units)), key=prices.__getitem__)
+        self.units = [units[at] for at in order]  # cheapest first
+        self.prices = [prices[at] for at in order]
         self.toll = toll
-        self.held = held
-        self.leaving = [uid for uid in leaving if uid in cluster.pods]
-        self.steps = steps
         self.target = demand
+        self.shapes = self._counted_shapes()
+        self.ledger = self._open_ledger() if self.shapes else None
 
     def run(self) -> Eviction | NoHelp:
-        shape = self._counted_shape()
-        victims = self._by_counting(shape) if shape is not None else self._by_planning()
+        exact = self._one_counted()
+        victims = self._by_counting(exact) if exact is not None else self._by_planning()
         if isinstance(victims, NoHelp):
             return victims
-        victims = self._irreducible(victims)
-        victims = self._cheaper_set(victims) or victims
-        verdict = self._plan_without(victims, self.demand, extras=True)
+        verdict = self.what_if.plan(self.target, victims, extras=True)
         if not isinstance(verdict, Placed):
             return NoHelp(False, "no plan was found after the evictions")
         return Eviction(verdict, tuple(sorted(victims, key=lambda unit: unit.key)), self.toll.violations(victims))
 
-    # --- what-if -----------------------------------------------------------------------------------
+    def _counted_shapes(self) -> dict[int, Counted]:
+        """Every shape of the demand in the terms of counting; none if one of them cannot be counted."""
+        wanted = {member.shape.id: member.shape for leaf in leaves(self.demand) for member in leaf.members}
+        found: dict[int, Counted] = {}
+        company: dict[int, types.Pod] = {}
+        if any(shape.pod.spec.affinity is not None for shape in wanted.values()):
+            pods = self.cluster.pods
+            company = {id(pods[uid].footprint): pods[uid].pod for unit in self.units for uid in unit.uids}
+        for number, shape in wanted.items():
+            one = counted(self.cluster, shape, company.values())
+            if one is None:
+                return {}
+            found[number] = one
+        return found
 
-    def _plan_without(self, victims: Sequence[Unit], demand: Demand, *, extras: bool = False) -> Verdict:
-        with self._emptied(victims) as trial:
-            return plan(demand, trial, Budget(self.steps), extras=extras)
-
-    def _emptied(self, victims: Sequence[Unit]) -> _Emptied:
-        return _Emptied(self.cluster, self.held, self.leaving, victims)
-
-    def _suffices(self, victims: Sequence[Unit]) -> bool:
-        return isinstance(self._plan_without(victims, self.target), Placed)
-
-    # --- by counting -------------------------------------------------------------------------------
-
-    def _counted_shape(self) -> Shape | None:
-        demand = self.demand
-        if not isinstance(demand, Leaf) or not demand.members:
-            return None
-        shape = demand.members[0].shape
-        alike = all(member.shape is shape for member in demand.members)
-        return shape if alike and countable(self.cluster, shape) else None
-
-    def _by_counting(self, shape: Shape) -> list[Unit] | NoHelp:
-        demand = self.demand
-        assert isinstance(demand, Leaf)
-        ledger = Ledger(self.cluster, shape, self.units, self.toll)
-        for other, slot in self.held:
-            ledger.shift(other.footprint.vector, slot, -1)
-        for uid in self.leaving:
+    def _open_ledger(self) -> Ledger:
+        ledger = Ledger(self.cluster, list(self.shapes.values()), self.units, self.prices, self.toll)
+        for shape, slot in self.what_if.held:
+            ledger.shift(shape.footprint, slot, -1)
+        for uid in self.what_if.leaving:
             entry = self.cluster.pods[uid]
             if entry.slot >= 0:
-                ledger.shift(entry.footprint.vector, entry.slot, +1)
-        most = ledger.everything_gone()
-        scopes = [(min(len(demand.members), int(most[scope].sum())), scope) for scope in self._scopes(demand)]
-        seated = max((count for count, _ in scopes), default=0)
-        if seated < max(1, demand.need):
-            return NoHelp(True, "not even without all pods of lower priority")
-        self.target = replace(demand, minimum=demand.bound + seated)
-        found = [Choice(ledger, scope).run(seated) for count, scope in scopes if count == seated]
-        return min((victims for victims in found if victims is not None), key=self.toll.cost)
+                ledger.shift(entry.footprint, entry.slot, +1)
+        return ledger
 
-    def _scopes(self, demand: Leaf) -> Iterator[np.ndarray]:
-        """The domains in which the group may lie, or all nodes."""
-        if demand.topology is None:
-            yield np.ones(self.cluster.size, dtype=np.bool_)
-            return
-        values = self.cluster.labels(demand.topology)
-        if demand.domains:
-            pinned = {self.cluster.label_id(demand.topology, domain) for domain in demand.domains}
-            if len(pinned) == 1 and 0 not in pinned:
-                yield values == pinned.pop()
-            return
-        for value in np.unique(values[values > 0]):
-            yield values == value
+    # --- by counting: one leaf of one shape --------------------------------------------------------
+
+    def _one_counted(self) -> Counted | None:
+        return next(iter(self.shapes.values())) if isinstance(self.demand, Leaf) and len(self.shapes) == 1 else None
+
+    def _by_counting(self, shape: Counted) -> list[Unit] | NoHelp:
+        demand, ledger = self.demand, self.ledger
+        assert isinstance(demand, Leaf) and ledger is not None
+        buyer = Buyer(self.cluster, ledger, self.shapes, {demand.key: {shape.shape.id: 1}})
+        domains = list(buyer.domains(demand, buyer.everywhere()))
+        most = ledger.seats(shape, ledger.without(range(len(self.units))))
+        seated = max((min(len(demand.members), int(most[domain].sum())) for domain in domains), default=0)
+        if seated < max(1, demand.need):
+            return NOT_EVEN
+        self.target = replace(demand, minimum=demand.bound + seated)
+
+        def suffices(victims: Sequence[Unit]) -> bool:
+            at = {unit.key: number for number, unit in enumerate(self.units)}
+            seats = ledger.seats(shape, ledger.without(at[unit.key] for unit in victims))
+            return any(int(seats[domain].sum()) >= seated for domain in domains)
+
+        found = self._bought({demand.key: {shape.shape.id: seated}})
+        assert found, "without everyone there is room"
+        bought = [market.units() for market in found]
+        if len(domains) > 1:
+            bought += [fewer for market in found for fewer in self._elsewhere(market, shape, seated, domains)]
+        best = min(bought, key=self._cost) if len(bought) > 1 else bought[0]
+        if len(self.units) <= MOST_SEARCHED:
+            best = cheapest(self.units, self.toll, suffices, below=best, monotone=True) or best
+        return best
+
+    def _cost(self, victims: Sequence[Unit]) -> tuple[object, ...]:
+        return (*self.toll.cost(victims), [unit.key for unit in victims])
+
+    def _bought(self, lots: Lots) -> list[Market]:
+        """Purchases: by priority, and, where several priorities are hit, as if all up to the highest were alike."""
+        if self.ledger is None:
+            return []
+        buyer = Buyer(self.cluster, self.ledger, self.shapes, lots)
+        first = buyer.buy(self.demand, Market(self.ledger), buyer.everywhere())
+        if first is None:
+            return []
+        hit = {unit.priority for unit in first.units() if not unit.marked}
+        if len(hit) < 2:
+            return [first]
+        dear = {number for number, unit in enumerate(self.units) if unit.priority > max(hit)}
+        flat = buyer.buy(self.demand, Market(self.ledger, flat=True, barred=dear), buyer.everywhere())
+        return [first] if flat is None else [first, flat]
+
+    def _elsewhere(self, market: Market, shape: Counted, seated: int, domains: list[Bools]) -> Iterator[list[Unit]]:
+        """What must go in each domain that has enough seats after a purchase, be it made for another one."""
+        assert self.ledger is not None
+        gone = sorted(market.gone)
+        seats = self.ledger.seats(shape, self.ledger.without(gone))
+        for domain in domains:
+            if int(seats[domain].sum()) >= seated:
+                other = Market(self.ledger)
+                for number in gone:
+                    other.evict(number)
+                choice = Choice(other, shape, domain)
+                choice.run(seated)
+                choice.spare(gone)
+                yield other.units()
 
     # --- by planning -------------------------------------------------------------------------------
 
     def _by_planning(self) -> list[Unit] | NoHelp:
-        everyone = self._plan_without(self.units, self.demand, extras=True)
+        everyone = self.what_if.plan(self.demand, self._pool(), extras=True)
         if not isinstance(everyone, Placed):
-            hopeless = not isinstance(everyone, Undecided)
-            return NoHelp(hopeless, "not even without all pods of lower priority")
+            return NOT_EVEN if not isinstance(everyone, Undecided) else NoHelp(False, NOT_EVEN.reason)
         self.target = _aim(self.demand, everyone)
-        pools = [self.units]
-        lowest = self._lowest_priority_that_suffices()
-        if lowest is not None:
-            pools.append(lowest)
-        harmless = [unit for unit in (lowest or self.units) if not self.toll.violations([unit])]
-        if len(harmless) < len(pools[-1]) and self._suffices(harmless):
-            pools.append(harmless)
-        return min((self._from_pool(pool) for pool in pools), key=self.toll.cost)
+        candidates = [self._irreducible(one) for one in self._candidates(everyone)]
+        best = min(candidates, key=self._cost)
+        if len(self.units) <= MOST_SEARCHED:
+            best = cheapest(self.units, self.toll, self._suffices, below=best, monotone=self._monotone()) or best
+        return best
 
-    def _lowest_priority_that_suffices(self) -> list[Unit] | None:
-        levels = sorted({unit.priority for unit in self.units})
-        low, high = 0, len(levels) - 1
+    def _pool(self) -> list[Unit]:
+        """Everyone who could go; pods that the members need near them had better stay."""
+        terms = [term for shape in self._distinct_shapes() for term in _wanted_company(shape.pod)]
+        if not terms:
+            return self.units
+        pods = self.cluster.pods
+        liked = {
+            unit.key
+            for unit in self.units
+            if any(selectors.matches(term.label_selector, pods[uid].pod.metadata.labels) for term in terms for uid in unit.uids)
+        }
+        return [unit for unit in self.units if unit.key not in liked]
+
+    def _candidates(self, everyone: Placed) -> Iterator[list[Unit]]:
+        pool = self._pool()
+        for market in self._bought(_lots(self.demand, everyone)):
+            if self._suffices(market.units()):
+                yield market.units()
+        stretch = self._shortest_stretch(pool)
+        if len(stretch) <= MOST_REPLANNED:
+            yield stretch
+        for some in (stretch, pool) if len(stretch) < len(pool) else (pool,):
+            for order in (list(reversed(some)), sorted(some, key=_importance)):
+                refused = self.what_if.reprieved(self.target, some, order)
+                if refused is not None and self._suffices(refused):
+                    yield refused
+        if len(pool) > MOST_REPLANNED:
+            yield pool
+
+    def _shortest_stretch(self, pool: list[Unit]) -> list[Unit]:
+        """The cheapest units, as many of them as it takes."""
+        low, high = 0, len(pool)
         while low < high:
             middle = (low + high) // 2
-            if self._suffices([unit for unit in self.units if unit.priority <= levels[middle]]):
+            if self._suffices(pool[:middle]):
                 high = middle
             else:
                 low = middle + 1
-        return [unit for unit in self.units if unit.priority <= levels[low]] if low < len(levels) - 1 else None
+        return pool[:low]
 
-    def _from_pool(self, pool: list[Unit]) -> list[Unit]:
-        """Plan on the cluster without the pool, then let everyone stay whom the seats do not touch."""
-        if len(pool) <= MOST_REPLANNED:
-            return pool
-        verdict = self._plan_without(pool, self.target)
-        if not isinstance(verdict, Placed):
-            return pool
-        with self._emptied(pool) as trial:
-            shapes = {member.uid: member.shape for leaf in leaves(self.target) for member in leaf.members}
-            for seat in verdict.seats:
-                trial.place(shapes[seat.uid], seat.index)
-            victims = [unit for unit in reversed(pool) if not self._can_stay(trial, unit)]
-        return victims if self._suffices(victims) else pool
+    def _suffices(self, victims: Sequence[Unit]) -> bool:
+        return self.what_if.suffices(self.target, victims)
 
-    def _can_stay(self, trial: Trial, unit: Unit) -> bool:
-        """Put a unit back beside the seats; take it away again where a node then holds too much."""
-        mark = trial.mark()
-        slots = [self.cluster.pods[uid].slot for uid in unit.uids]
-        for uid in unit.uids:
-            trial.restore(uid)
-        if (self.cluster.used[:, slots] > self.cluster.alloc[:, slots]).any():
-            trial.undo(mark)
-            return False
-        return True
+    def _distinct_shapes(self) -> list[Shape]:
+        return list({m.shape.id: m.shape for leaf in leaves(self.demand) for m in leaf.members}.values())
 
-    # --- fewer, cheaper ----------------------------------------------------------------------------
+    def _monotone(self) -> bool:
+        """Does one more eviction never hurt? It can where members want company, or are spread over others."""
+        pods = [shape.pod for shape in self._distinct_shapes()]
+        return not any(_wanted_company(pod) or pod.spec.topology_spread_constraints for pod in pods)
 
     def _irreducible(self, victims: list[Unit]) -> list[Unit]:
-        """Spare whoever can be spared with a new plan, dearest first."""
+        """Spare whoever can be spared with a new plan: first who overdraws a budget, then the dearest."""
         if len(victims) > MOST_REPLANNED:
             return victims
-        kept = sorted(victims, key=self.toll.alone)
-        for unit in reversed(list(kept)):
+        kept, untried = list(victims), sorted(victims, key=self.toll.alone)
+        while untried:
+            unit = max(reversed(untried), key=lambda one: self._overdraft(one, kept)) if self.toll.allowed else untried[-1]
+            untried.remove(unit)
             fewer = [other for other in kept if other is not unit]
             if self._suffices(fewer):
                 kept = fewer
         return kept
 
-    def _cheaper_set(self, victims: list[Unit]) -> list[Unit] | None:
-        """With few units, look at every cheaper set in order of price: the first that suffices is the best there is."""
-        if len(self.units) > MOST_SEARCHED:
-            return None
-        limit = self.toll.cost(victims)
-        cheaper = [subset for subset in _subsets(self.units, len(self.units)) if self.toll.cost(subset) < limit]
-        cheaper.sort(key=lambda subset: (self.toll.cost(subset), [unit.key for unit in subset]))
-        failed: list[frozenset[GroupKey]] = []
-        for subset in cheaper:
-            keys = frozenset(unit.key for unit in subset)
-            if any(keys <= known for known in failed):
-                continue
-            if self._suffices(subset):
-                return subset
-            failed.append(keys)
-        return None
+    def _overdraft(self, unit: Unit, kept: list[Unit]) -> int:
+        return self.toll.violations(kept) - self.toll.violations([other for other in kept if other is not unit])
 
 
-class _Emptied:
-    """A trial without some pods: those that leave anyway and the victims; seats of others are taken."""
-
-    def __init__(
-        self, cluster: Cluster, held: list[tuple[Shape, int]], leaving: list[str], victims: Sequence[Unit]
-    ) -> None:
-        self._trial = cluster.trial()
-        self._held, self._leaving, self._victims = held, leaving, victims
-
-    def __enter__(self) -> Trial:
-        trial = self._trial.__enter__()
-        for shape, slot in self._held:
-            trial.place(shape, slot)
-        for uid in self._leaving:
-            trial.evict(uid)
-        for unit in self._victims:
-            for uid in unit.uids:
-                trial.evict(uid)
-        return trial
-
-    def __exit__(self, *error: object) -> None:
-        self._trial.__exit__(None, None, None)
+def _importance(unit: Unit) -> tuple[int, int, int, str]:
+    """Most important first: priority, composite before group before pod, more pods, longest running."""
+    rank = {"CompositePodGroup": 0, "PodGroup": 1}.get(unit.key.kind, 1 if unit.losses else 2)
+    return (-unit.priority, rank, -len(unit.uids), min(unit.starts, default=""))
 
 
-def _subsets(units: list[Unit], most: int) -> Iterator[list[Unit]]:
-    for size in range(most + 1):
-        for subset in combinations(units, size):
-            yield list(subset)
+def _wanted_company(pod: types.Pod) -> tuple[types.PodAffinityTerm, ...]:
+    near = pod.spec.affinity.pod_affinity if pod.spec.affinity is not None else None
+    return (near.required_during_scheduling_ignored_during_execution or ()) if near is not None else ()
+
+
+def _lots(demand: Demand, placed: Placed) -> Lots:
+    """How many members of which shape are to be seated in each leaf."""
+    homes = {member.uid: (leaf.key, member.shape.id) for leaf in leaves(demand) for member in leaf.members}
+    lots: dict[GroupKey, Counter[int]] = {}
+    for seat in placed.seats:
+        key, shape = homes[seat.uid]
+        lots.setdefault(key, Counter())[shape] += 1
+    return lots
 
 
 def _aim(demand: Demand, placed: Placed) -> Demand:
     """The demand that asks for as many members of each leaf as could be seated at best."""
-    homes = {member.uid: leaf.key for leaf in leaves(demand) for member in leaf.members}
-    seated: dict[GroupKey, int] = {}
-    for seat in placed.seats:
-        seated[homes[seat.uid]] = seated.get(homes[seat.uid], 0) + 1
+    seated = {key: sum(shapes.values()) for key, shapes in _lots(demand, placed).items()}
     return _raise(demand, seated, placed.placed_groups)
 
 

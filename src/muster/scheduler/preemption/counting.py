@@ -1,212 +1,392 @@
-"""Victims for a leaf of one independent shape, by counting: no placement is tried.
+"""Victims by counting: no placement is tried.
 
-Every node is asked for its cheapest bundle, the units that have to leave before it gains a seat. The
-bundle with the lowest price per seat goes first until enough seats are there; then every unit that turns out
-to be unnecessary is spared, dearest first. A unit on several nodes frees room on all of them.
+A node's offer is its cheapest bundle, the units that must leave before it gains a seat; a unit that lies on
+several nodes is an offer of its own. The best price per seat goes first, until enough seats are there; then every
+unit that turns out to be unnecessary is spared, dearest first. Prices are those of the moment: a budget that is used
+up makes its pods dear, a gang that is broken already makes its other members cheap.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from muster.scheduler.arrays import Bools, Ints
 from muster.scheduler.cluster import Cluster
-from muster.scheduler.preemption.toll import NOTHING_EVICTED, Toll
+from muster.scheduler.planning.demand import GroupKey
+from muster.scheduler.preemption.countable import Counted
+from muster.scheduler.preemption.toll import NOTHING_EVICTED, Alone, Toll
 from muster.scheduler.preemption.units import Unit
-from muster.scheduler.shapes import Shape
+from muster.scheduler.shapes import Footprint
 
 UNLIMITED = 1 << 40
+Amounts = tuple[int, ...]
+Asks = tuple[tuple[int, int], ...]  # place in a column, how much of it
 Price = tuple[float, int, float, float, float, float]
 
 
-def countable(cluster: Cluster, shape: Shape) -> bool:
-    """Is room the only thing that decides whether one more pod of this shape fits a node?"""
-    standing = cluster.standing(shape)
-    return standing.independent and all(rule.name == "NodeResourcesFit" for rule in standing.load_filters)
-
-
 class Ledger:
-    """Room per node for one shape, and what each unit would give back."""
+    """Room on every node in the rows that some shapes ask for, and what each unit would give back."""
 
-    def __init__(self, cluster: Cluster, shape: Shape, units: Sequence[Unit], toll: Toll) -> None:
-        requests = shape.request_vector(cluster)
-        self.rows = np.flatnonzero(requests)
-        self.asks = requests[self.rows]
-        self.open: Bools = cluster.standing(shape).node_ok.copy()
-        self.free: Ints = (cluster.alloc - cluster.used)[self.rows]
-        self.units = sorted(units, key=toll.alone)
+    def __init__(
+        self, cluster: Cluster, shapes: Sequence[Counted], units: Sequence[Unit], prices: Sequence[Alone], toll: Toll
+    ) -> None:
+        self.units = units  # cheapest first
+        self.prices = prices
         self.toll = toll
-        self.gives: list[list[tuple[int, Ints]]] = []  # unit -> what it frees on which slot
-        self.on_slot: dict[int, list[int]] = {}  # slot -> units on it, cheapest first
-        for number, unit in enumerate(self.units):
-            self.gives.append(self._gives(cluster, unit))
-            for slot, _ in self.gives[-1]:
-                self.on_slot.setdefault(slot, []).append(number)
-        self.seats: Ints = self.count(self.free)
+        self._shapes = shapes
+        rows = sorted({row for shape in shapes for row, _ in shape.rows})
+        self._rows = np.array(rows, dtype=np.int64)
+        at = {row: place for place, row in enumerate(rows)}
+        with_ports = [shape for shape in shapes if shape.ports]
+        self.asks: dict[int, Asks] = {
+            shape.shape.id: tuple((at[row], ask) for row, ask in shape.rows)
+            + tuple((len(rows) + place, 1) for place, other in enumerate(with_ports) if other is shape)
+            for shape in shapes
+        }
+        self._with_ports = with_ports
+        room = [(cluster.alloc - cluster.used)[self._rows]] + [shape.port_room(cluster)[None] for shape in with_ports]
+        self.free: Ints = np.concatenate(room)
+        self._known: dict[int, Amounts] = {}
+        self.gives: list[tuple[tuple[int, Amounts], ...]] = []  # unit -> what it frees on which slot
+        self.on_slot: dict[int, list[tuple[int, Amounts]]] = {}  # slot -> units on it, cheapest first
+        for number, unit in enumerate(units):
+            gives = self._gives(cluster, unit)
+            self.gives.append(gives)
+            for slot, amounts in gives:
+                self.on_slot.setdefault(slot, []).append((number, amounts))
+        self.mates: dict[GroupKey, list[int]] = {}  # gang -> units that are one pod of it
+        self._follow_gangs()
 
-    def _gives(self, cluster: Cluster, unit: Unit) -> list[tuple[int, Ints]]:
-        sums: dict[int, Ints] = {}
+    def _follow_gangs(self) -> None:
+        self.gang: list[GroupKey | None] = []
+        for number, unit in enumerate(self.units):
+            single = unit.losses[0][0] if len(unit.uids) == 1 and unit.losses and not unit.marked else None
+            self.gang.append(single)
+            if single is not None:
+                self.mates.setdefault(single, []).append(number)
+        self.slack = {key: self.toll.slack(key) for key in self.mates}
+
+    def _gives(self, cluster: Cluster, unit: Unit) -> tuple[tuple[int, Amounts], ...]:
+        if len(unit.uids) == 1:
+            entry = cluster.pods[unit.uids[0]]
+            return ((entry.slot, self.amounts(entry.footprint)),)
+        sums: dict[int, Amounts] = {}
         for uid in unit.uids:
             entry = cluster.pods[uid]
-            vector = entry.footprint.vector
-            amount = np.zeros(len(self.rows), dtype=np.int64)
-            inside = self.rows < len(vector)
-            amount[inside] = vector[self.rows[inside]]
-            sums[entry.slot] = sums[entry.slot] + amount if entry.slot in sums else amount
-        return sorted(sums.items())
+            if entry.slot >= 0:
+                amounts = self.amounts(entry.footprint)
+                sums[entry.slot] = _plus(sums[entry.slot], amounts) if entry.slot in sums else amounts
+        return tuple(sorted(sums.items()))
 
-    def shift(self, vector: Ints, slot: int, sign: int) -> None:
+    def amounts(self, footprint: Footprint) -> Amounts:
+        """What a pod takes in the rows of this ledger."""
+        known = self._known.get(id(footprint))
+        if known is None:
+            vector = footprint.vector
+            sizes = [int(vector[row]) if row < len(vector) else 0 for row in self._rows.tolist()]
+            known = (*sizes, *(shape.clashes(footprint) for shape in self._with_ports))
+            self._known[id(footprint)] = known
+        return known
+
+    def shift(self, footprint: Footprint, slot: int, sign: int) -> None:
         """Count pods of others in or out on a slot before the choice begins."""
-        inside = self.rows < len(vector)
-        self.free[inside, slot] += sign * vector[self.rows[inside]]
-        self.seats[slot] = self.count_at(self.free[:, slot], slot)
+        self.free[:, slot] += sign * np.array(self.amounts(footprint), dtype=np.int64)
 
-    def count(self, free: Ints) -> Ints:
-        """Seats on every node."""
+    def seats(self, shape: Counted, free: Ints | None = None) -> Ints:
+        """Seats of a shape on every node."""
+        free = self.free if free is None else free
         room = np.full(free.shape[1], UNLIMITED, dtype=np.int64)
-        for index, ask in enumerate(self.asks):
-            room = np.minimum(room, free[index] // ask)
-        return np.where(self.open[: free.shape[1]], np.maximum(room, 0), 0)
+        for place, ask in self.asks[shape.shape.id]:
+            room = np.minimum(room, free[place] // ask)
+        return np.where(shape.open[: free.shape[1]], np.maximum(room, 0), 0)
 
-    def count_at(self, free: Ints, slot: int) -> int:
-        if not self.open[slot]:
-            return 0
-        return max(0, int((free // self.asks).min()))
-
-    def everything_gone(self) -> Ints:
-        """Seats if every unit left."""
+    def without(self, numbers: Iterable[int]) -> Ints:
+        """What is free once these units are gone."""
+        gone = [(slot, amounts) for number in numbers for slot, amounts in self.gives[number]]
         free = self.free.copy()
-        for gives in self.gives:
-            for slot, amount in gives:
-                free[:, slot] += amount
-        return self.count(free)
+        if gone:
+            slots = np.array([slot for slot, _ in gone], dtype=np.int64)
+            amounts = np.array([amounts for _, amounts in gone], dtype=np.int64)
+            np.add.at(free, (slice(None), slots), amounts.T)
+        return free
+
+
+class Market:
+    """The state of one choice: who is gone, what that freed, what it used up. `copy` branches off a variant."""
+
+    def __init__(self, ledger: Ledger, *, flat: bool = False, barred: Collection[int] = ()) -> None:
+        self.ledger = ledger
+        self.flat = flat  # priorities were weighed already: look at the rest only
+        self.barred = barred  # not for sale
+        self.only: list[bool] | None = None  # the slots that matter, if not all do
+        self.gone: set[int] = set()
+        self.drawn: dict[int, int] = {}  # budget -> pods evicted from it
+        self.lost: dict[GroupKey, int] = {}  # gang -> members evicted one by one
+        self._columns: dict[int, list[int]] = {}  # slots that differ from the ledger
+
+    def copy(self) -> Market:
+        other = Market(self.ledger, flat=self.flat, barred=self.barred)
+        other.only = self.only
+        other.gone, other.drawn, other.lost = set(self.gone), dict(self.drawn), dict(self.lost)
+        other._columns = {slot: list(column) for slot, column in self._columns.items()}
+        return other
+
+    def units(self) -> list[Unit]:
+        return [self.ledger.units[number] for number in sorted(self.gone)]
+
+    def column(self, slot: int) -> list[int]:
+        """What is free on a slot now."""
+        found = self._columns.get(slot)
+        if found is None:
+            found = self._columns[slot] = self.ledger.free[:, slot].tolist()
+        return found
+
+    def seats(self, shape: Counted) -> Ints:
+        seats = self.ledger.seats(shape)
+        asks = self.ledger.asks[shape.shape.id]
+        for slot, column in self._columns.items():
+            seats[slot] = count(column, asks) if shape.open[slot] else 0
+        return seats
+
+    def evict(self, number: int, sign: int = 1) -> bool:
+        """Let a unit go (or come back); says whether a gang broke by it."""
+        ledger = self.ledger
+        (self.gone.add if sign > 0 else self.gone.discard)(number)
+        only = self.only
+        for slot, amounts in ledger.gives[number]:
+            if only is None or only[slot]:
+                column = self.column(slot)
+                for place, amount in enumerate(amounts):
+                    column[place] += sign * amount
+        unit = ledger.units[number]
+        if ledger.toll.allowed and not unit.marked:
+            for budget, pods in ledger.toll.hits(unit).items():
+                self.drawn[budget] = self.drawn.get(budget, 0) + sign * pods
+        gang = ledger.gang[number]
+        if gang is None:
+            return False
+        self.lost[gang] = self.lost.get(gang, 0) + sign
+        return self.lost[gang] == ledger.slack[gang] + 1
+
+    def price(self, number: int) -> Alone:
+        """What a unit costs at this moment."""
+        prices = self.ledger.prices[number]
+        unit = self.ledger.units[number]
+        if unit.marked:
+            return prices
+        gang = self.ledger.gang[number]
+        broken = prices[2] if gang is None else int(self.lost.get(gang, 0) == self.ledger.slack[gang])
+        over = self._overdraws(unit) if self.ledger.toll.allowed else 0
+        return (over, 0 if self.flat else prices[1], broken, prices[3], prices[4])
+
+    def _overdraws(self, unit: Unit) -> int:
+        toll = self.ledger.toll
+        return sum(
+            max(0, self.drawn.get(budget, 0) + pods - max(self.drawn.get(budget, 0), toll.allowed[budget]))
+            for budget, pods in toll.hits(unit).items()
+        )
+
+    def sit(self, shape: Counted, scope: Bools, wanted: int) -> None:
+        """Take the seats, on nodes that were emptied first."""
+        seats = np.where(scope, self.seats(shape), 0)
+        emptied = {slot for number in self.gone for slot, _ in self.ledger.gives[number]}
+        amounts = self.ledger.amounts(shape.shape.footprint)
+        for slot in sorted(np.flatnonzero(seats).tolist(), key=lambda slot: (slot not in emptied, seats[slot], slot)):
+            taken = min(wanted, int(seats[slot]))
+            column = self.column(slot)
+            for place, amount in enumerate(amounts):
+                column[place] -= taken * amount
+            wanted -= taken
+            if wanted <= 0:
+                return
 
 
 class Choice:
-    """One run over one scope (a domain, or all nodes)."""
+    """Seats of one shape in one scope (a domain, or all nodes), bought on a market."""
 
-    def __init__(self, ledger: Ledger, scope: Bools) -> None:
-        self.ledger = ledger
-        self.scope = scope
-        self.free = ledger.free.copy()
-        self.seats = np.where(scope, ledger.seats, 0)
-        self.total = int(self.seats.sum())
-        self.gone: set[int] = set()
-        self.drawn: dict[int, int] = {}  # budget -> pods evicted from it
-        self._version: dict[int, int] = {}
+    def __init__(self, market: Market, shape: Counted, scope: Bools) -> None:
+        self.market = market
+        self.ledger = market.ledger
+        self.asks = self.ledger.asks[shape.shape.id]
+        inside = scope & shape.open
+        self.scope: list[bool] = inside.tolist()
+        self._slots: list[int] = np.flatnonzero(inside).tolist()
+        self.seats: list[int] = np.where(scope, market.seats(shape), 0).tolist()
+        self.total = sum(self.seats)
+        self._heap: list[tuple[Price, tuple[int, ...], int, int]] = []
 
-    def run(self, wanted: int) -> list[Unit] | None:
-        """Units whose leaving gives so many seats, or None if all of them together do not."""
-        heap: list[tuple[Price, int, int, tuple[int, ...]]] = []
-        for slot in self.ledger.on_slot:
-            if self.scope[slot] and self.ledger.open[slot]:
-                self._offer(heap, slot)
+    def run(self, wanted: int) -> bool:
+        """Let units go until there are so many seats; False if all of them together do not suffice."""
+        self.wanted = wanted
+        if self.total >= wanted:
+            return True
+        started = set(self.market.gone)
+        there = self._for_sale()
+        if self._all_together(there) <= wanted:
+            for number in there:
+                self.market.evict(number)
+            self._recount_all()
+            self.spare(there)
+            return self.total >= wanted
+        self._open(there)
         while self.total < wanted:
-            if not heap:
-                return None
-            _, slot, version, bundle = heapq.heappop(heap)
-            if self._version.get(slot, 0) != version or not self.gone.isdisjoint(bundle):
-                self._offer(heap, slot)
+            if not self._heap:
+                return False
+            _, _, slot, number = heapq.heappop(self._heap)
+            offer = self._best(slot, number)
+            if offer is None:
                 continue
-            for slot_changed in self._evict(bundle):
-                if self.scope[slot_changed]:
-                    self._offer(heap, slot_changed)
-        self._spare(wanted)
-        return [self.ledger.units[number] for number in sorted(self.gone)]
-
-    def _offer(self, heap: list[tuple[Price, int, int, tuple[int, ...]]], slot: int) -> None:
-        """Put a node's cheapest bundle on the market."""
-        ledger = self.ledger
-        free = self.free[:, slot].copy()
-        before = self.seats.item(slot)
-        bundle: list[int] = []
-        for number in self._cheapest_first(slot):
-            if number in self.gone:
+            if self._heap and offer > self._heap[0][:2]:
+                heapq.heappush(self._heap, (*offer, slot, number))
                 continue
-            bundle.append(number)
-            free += next(amount for where, amount in ledger.gives[number] if where == slot)
-            gain = ledger.count_at(free, slot) - before
-            if gain > 0:
-                needed = self._needed(slot, bundle, free, before)
-                version = self._version.get(slot, 0)
-                heapq.heappush(heap, (self._price(needed, gain), slot, version, tuple(needed)))
-                return
+            self._take(offer[1])
+        self.spare(self.market.gone - started)
+        return True
 
-    def _cheapest_first(self, slot: int) -> list[int]:
-        """Units on a slot; those whose budgets are used up by now go last."""
-        on_slot = self.ledger.on_slot[slot]
-        if not self.ledger.toll.allowed:
-            return on_slot
-        return sorted(on_slot, key=lambda number: (self._overdraws(number), number))
+    def _for_sale(self) -> list[int]:
+        """Units on the nodes of the scope."""
+        market = self.market
+        on_slot = self.ledger.on_slot
+        there = {number for slot in self._slots if slot in on_slot for number, _ in on_slot[slot]}
+        return sorted(there.difference(market.gone, market.barred))
 
-    def _overdraws(self, number: int) -> int:
-        toll, unit = self.ledger.toll, self.ledger.units[number]
-        if unit.marked:
-            return 0
-        return sum(
-            max(0, self.drawn.get(budget, 0) + count - toll.allowed[budget])
-            for budget, count in toll.hits(unit).items()
-        )
+    def _all_together(self, numbers: Collection[int]) -> int:
+        """Seats if all of these left: where that is just enough, there is nothing to choose."""
+        changed: dict[int, list[int]] = {}
+        for number in numbers:
+            for slot, amounts in self.ledger.gives[number]:
+                if self.scope[slot]:
+                    column = changed.get(slot)
+                    if column is None:
+                        column = changed[slot] = list(self.market.column(slot))
+                    for place, amount in enumerate(amounts):
+                        column[place] += amount
+        return self.total + sum(count(column, self.asks) - self.seats[slot] for slot, column in changed.items())
 
-    def _needed(self, slot: int, bundle: list[int], free: Ints, before: int) -> list[int]:
+    def _recount_all(self) -> None:
+        for slot in self._slots:
+            self._recount(slot)
+
+    def _open(self, there: Collection[int]) -> None:
+        for slot in self._slots:
+            if slot in self.ledger.on_slot:
+                self._offer(slot, -1)
+        for number in there:
+            if len(self.ledger.gives[number]) > 1:
+                self._offer(-1, number)
+
+    def _offer(self, slot: int, number: int) -> None:
+        offer = self._best(slot, number)
+        if offer is not None:
+            heapq.heappush(self._heap, (*offer, slot, number))
+
+    def _best(self, slot: int, number: int) -> tuple[Price, tuple[int, ...]] | None:
+        """The cheapest bundle of a node, or one unit that lies on several, at the price of the moment."""
+        market = self.market
+        if slot < 0:
+            gain = self._gain((number,)) if number not in market.gone and number not in market.barred else 0
+            return (self._price((number,), gain), (number,)) if gain > 0 else None
+        before, column = self.seats[slot], market.column(slot)
+        free, bundle = list(column), list[tuple[int, Amounts]]()
+        for unit, amounts in self._cheapest_first(slot):
+            bundle.append((unit, amounts))
+            for place, amount in enumerate(amounts):
+                free[place] += amount
+            if count(free, self.asks) > before:
+                needed = self._needed(bundle, free, before)
+                return self._price(needed, self._gain(needed)), needed
+        return None
+
+    def _cheapest_first(self, slot: int) -> list[tuple[int, Amounts]]:
+        """The units on a node that can still go, at the prices of the moment."""
+        market, ledger = self.market, self.ledger
+        gone, barred = market.gone, market.barred
+        there = [each for each in ledger.on_slot[slot] if each[0] not in gone and each[0] not in barred]
+        if not market.lost and not market.drawn and not market.flat:
+            return there
+        return sorted(there, key=lambda each: (market.price(each[0]), each[0]))
+
+    def _needed(self, bundle: list[tuple[int, Amounts]], free: list[int], before: int) -> tuple[int, ...]:
         """The bundle without the units whose leaving did not matter, dearest considered first."""
-        ledger, kept = self.ledger, list(bundle)
-        for number in reversed(bundle[:-1]):
-            amount = next(amount for where, amount in ledger.gives[number] if where == slot)
-            if ledger.count_at(free - amount, slot) > before:
-                free = free - amount
-                kept.remove(number)
-        return kept
+        kept = [unit for unit, _ in bundle]
+        for unit, amounts in reversed(bundle[:-1]):
+            fewer = [have - amount for have, amount in zip(free, amounts, strict=True)]
+            if count(fewer, self.asks) > before:
+                free = fewer
+                kept.remove(unit)
+        return tuple(kept)
+
+    def _gain(self, bundle: Collection[int]) -> int:
+        """Seats that appear in the scope if these units leave, not counting more than are wanted."""
+        changed: dict[int, list[int]] = {}
+        for number in bundle:
+            for slot, amounts in self.ledger.gives[number]:
+                if self.scope[slot]:
+                    column = changed.setdefault(slot, list(self.market.column(slot)))
+                    for place, amount in enumerate(amounts):
+                        column[place] += amount
+        gain = sum(count(column, self.asks) - self.seats[slot] for slot, column in changed.items())
+        return min(gain, self.wanted - self.total)
 
     def _price(self, bundle: Collection[int], gain: int) -> Price:
-        toll = self.ledger.toll
-        units = [self.ledger.units[number] for number in bundle if not self.ledger.units[number].marked]
+        market = self.market
+        paid = [(market.price(number), number) for number in bundle if not self.ledger.units[number].marked]
         return (
-            sum(self._overdraws(number) for number in bundle) / gain,
-            max((unit.priority for unit in units), default=NOTHING_EVICTED),
-            toll.broken(units) / gain,
-            len(units) / gain,
-            sum(len(unit.uids) for unit in units) / gain,
-            toll.cost(units)[5] / gain,
+            sum(price[0] for price, _ in paid) / gain,
+            max((price[1] for price, _ in paid), default=NOTHING_EVICTED),
+            sum(price[2] for price, _ in paid) / gain,
+            len(paid) / gain,
+            sum(price[3] for price, _ in paid) / gain,
+            sum(price[4] for price, _ in paid) / gain,
         )
 
-    def _evict(self, bundle: Collection[int]) -> list[int]:
-        touched: list[int] = []
+    def _take(self, bundle: Collection[int]) -> None:
+        offers: set[tuple[int, int]] = set()
         for number in bundle:
-            self.gone.add(number)
-            self._draw(number, +1)
-            for slot, amount in self.ledger.gives[number]:
-                self._change(slot, amount)
-                touched.append(slot)
-        return touched
+            if self.market.evict(number):
+                gang = self.ledger.gang[number]
+                mates = self.ledger.mates[gang] if gang is not None else ()
+                offers.update((slot, -1) for mate in mates for slot, _ in self.ledger.gives[mate])
+            for slot, _ in self.ledger.gives[number]:
+                self._recount(slot)
+                offers.add((slot, -1))
+        for slot, number in sorted(offers) if self.total < self.wanted else ():
+            if self.scope[slot]:
+                self._offer(slot, number)
 
-    def _draw(self, number: int, sign: int) -> None:
-        unit = self.ledger.units[number]
-        if not unit.marked:
-            for budget, count in self.ledger.toll.hits(unit).items():
-                self.drawn[budget] = self.drawn.get(budget, 0) + sign * count
-
-    def _change(self, slot: int, amount: Ints) -> None:
-        self.free[:, slot] += amount
-        self._version[slot] = self._version.get(slot, 0) + 1
+    def _recount(self, slot: int) -> None:
         if self.scope[slot]:
-            seats = self.ledger.count_at(self.free[:, slot], slot)
-            self.total += seats - self.seats.item(slot)
+            seats = count(self.market.column(slot), self.asks)
+            self.total += seats - self.seats[slot]
             self.seats[slot] = seats
 
-    def _spare(self, wanted: int) -> None:
-        """Put back every unit that is not needed, dearest first."""
-        ledger = self.ledger
-        for number in sorted(self.gone, key=lambda n: ledger.toll.alone(ledger.units[n]), reverse=True):
-            lost = 0
-            for slot, amount in ledger.gives[number]:
-                if self.scope[slot]:
-                    lost += self.seats.item(slot) - ledger.count_at(self.free[:, slot] - amount, slot)
-            if self.total - lost >= wanted:
-                self.gone.discard(number)
-                self._draw(number, -1)
-                for slot, amount in ledger.gives[number]:
-                    self._change(slot, -amount)
+    def spare(self, numbers: Collection[int]) -> None:
+        """Put back every one of these units that is not needed, dearest first."""
+        for number in sorted(numbers, key=lambda number: (self.ledger.prices[number][:2], number), reverse=True):
+            self.market.evict(number, -1)
+            before = self.total
+            for slot, _ in self.ledger.gives[number]:
+                self._recount(slot)
+            if self.total < self.wanted <= before:
+                self.market.evict(number)
+                for slot, _ in self.ledger.gives[number]:
+                    self._recount(slot)
+
+
+def count(column: Sequence[int], asks: Asks) -> int:
+    """Seats in what is free on one node."""
+    least = UNLIMITED
+    for place, ask in asks:
+        room = column[place] // ask
+        if room <= 0:
+            return 0
+        if room < least:
+            least = room
+    return least
+
+
+def _plus(one: Amounts, other: Amounts) -> Amounts:
+    return tuple(a + b for a, b in zip(one, other, strict=True))

@@ -12,9 +12,10 @@ from datetime import datetime
 
 from muster.api import selectors, types
 from muster.scheduler.planning.demand import GroupKey
-from muster.scheduler.preemption.units import Unit
+from muster.scheduler.preemption.units import Quorum, Unit
 
 Cost = tuple[int, int, int, int, int, float]
+Alone = tuple[int, int, int, int, float]  # violations, priority, gangs broken, pods, work lost
 PodOf = Callable[[str], types.Pod]
 
 NOTHING_EVICTED = -(1 << 40)  # a priority below every priority
@@ -27,12 +28,13 @@ class Toll:
         self,
         units: Sequence[Unit],
         budgets: Iterable[types.PodDisruptionBudget],
-        quorums: Mapping[GroupKey, tuple[int, int]],
+        quorums: Mapping[GroupKey, Quorum],
         pod_of: PodOf,
     ) -> None:
         self._budgets = [budget for budget in budgets if budget.spec.selector is not None]
         self._quorums = quorums
         self._pod_of = pod_of
+        self._times: dict[str, float] = {}
         self._hits: dict[GroupKey, dict[int, int]] = {}
         if self._budgets:
             for unit in units:
@@ -61,16 +63,33 @@ class Toll:
         return sum(max(0, count - self.allowed[number]) for number, count in drawn.items())
 
     def broken(self, chosen: Iterable[Unit]) -> int:
-        """Gangs that have their minimum now and would fall below it."""
+        """Gangs, at every level, that have their minimum now and would fall below it."""
         lost: Counter[GroupKey] = Counter()
         for unit in chosen:
             if not unit.marked:
-                lost.update(dict(unit.losses))
+                for key, count in unit.losses:
+                    lost[key] += count
         count = 0
-        for key, members in lost.items():
-            bound, minimum = self._quorums[key]
-            count += bound >= minimum > bound - members
+        while lost:
+            above: Counter[GroupKey] = Counter()
+            for key, members in lost.items():
+                quorum = self._quorums[key]
+                if quorum.bound >= quorum.minimum > quorum.bound - members:
+                    count += quorum.gang
+                    if quorum.parent is not None:
+                        above[quorum.parent] += 1
+            lost = above
         return count
+
+    def breaks(self, key: GroupKey) -> bool:
+        """Would the loss of one member break this gang?"""
+        quorum = self._quorums[key]
+        return quorum.gang and quorum.bound == quorum.minimum
+
+    def slack(self, key: GroupKey) -> int:
+        """How many members a group can lose before it breaks; one that is broken or no gang has nothing to lose."""
+        quorum = self._quorums[key]
+        return quorum.bound - quorum.minimum if quorum.gang and quorum.bound >= quorum.minimum else -1
 
     def cost(self, chosen: Sequence[Unit]) -> Cost:
         """The price of evicting a set of units together."""
@@ -81,15 +100,28 @@ class Toll:
             self.broken(paid),
             len(paid),
             sum(len(unit.uids) for unit in paid),
-            -sum(seconds(start) for unit in paid for start in unit.starts),
+            -sum(self.seconds(start) for unit in paid for start in unit.starts),
         )
 
-    def alone(self, unit: Unit) -> tuple[int, int, int, int, float, GroupKey]:
-        """How dear one unit is by itself; the cheapest goes first."""
+    def alone(self, unit: Unit) -> Alone:
+        """How dear one unit is by itself; the cheapest goes first. Ties are left in the order of keys."""
         if unit.marked:
-            return (0, NOTHING_EVICTED, 0, 0, 0.0, unit.key)
-        latest = -max((seconds(start) for start in unit.starts), default=0.0)
-        return (self.violations([unit]), unit.priority, self.broken([unit]), len(unit.uids), latest, unit.key)
+            return (0, NOTHING_EVICTED, 0, 0, 0.0)
+        if len(unit.uids) == 1:
+            broken = sum(self.breaks(key) for key, _ in unit.losses)
+            return (self._over(unit), unit.priority, broken, 1, -self.seconds(unit.starts[0]))
+        latest = -max((self.seconds(start) for start in unit.starts), default=0.0)
+        return (self._over(unit), unit.priority, self.broken((unit,)), len(unit.uids), latest)
+
+    def _over(self, unit: Unit) -> int:
+        hits = self._hits.get(unit.key)
+        return sum(max(0, count - self.allowed[number]) for number, count in hits.items()) if hits else 0
+
+    def seconds(self, time: str) -> float:
+        known = self._times.get(time)
+        if known is None:
+            known = self._times[time] = seconds(time)
+        return known
 
 
 def _protects(budget: types.PodDisruptionBudget, pod: types.Pod) -> bool:

@@ -1,30 +1,32 @@
-"""Units of eviction: pods that leave together or not at all.
+"""What can be evicted: indivisible units of running pods below a priority.
 
-A running pod's unit is the whole subtree of its highest ancestor whose disruption mode is `all`; without
+A pod's unit is the whole subtree of its highest ancestor whose disruption mode is `all`; without
 such an ancestor it is the pod alone. A unit has the priority of its root. Pods that are leaving already
-belong to no unit, and neither do pods whose bind is still in flight.
+belong to no unit; a unit with a member that cannot leave now (its bind is in flight) is left alone as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from muster.scheduler.cluster import Cluster
 from muster.scheduler.faults import priority_of
 from muster.scheduler.groups import Forest, Group, Member
 from muster.scheduler.planning.demand import GroupKey
 
+Losses = tuple[tuple[GroupKey, int], ...]
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+
+class Unit(NamedTuple):
     """Pods that are evicted together or not at all."""
 
     key: GroupKey  # the pod itself, or the highest ancestor whose disruption mode is `all`
     uids: tuple[str, ...]
     priority: int  # of the root
     starts: tuple[str, ...]  # when each pod started
-    losses: tuple[tuple[GroupKey, int], ...] = ()  # leaf groups and how many members each would lose
+    losses: Losses = ()  # leaf groups and how many members each would lose
     marked: bool = False  # on its way out already: evicting it costs nothing more
 
 
@@ -32,34 +34,38 @@ def units(
     forest: Forest, cluster: Cluster, below: int, *, marked: Collection[str] = (), spared: Collection[str] = ()
 ) -> tuple[list[Unit], bool]:
     """Everything of lower priority that could be evicted, and whether some cannot yet because it is being bound."""
-    homes: dict[GroupKey, _Home] = {}
+    homes: dict[int, _Home] = {}
     wholes: dict[GroupKey, _Whole] = {}
-    alone: list[tuple[Member, int]] = []
+    found: list[Unit] = []
     in_flight = False
+    members = forest.members
     for uid, entry in cluster.pods.items():
-        member = forest.members[uid]
+        member = members[uid]
         group = member.group
         if group is None:
-            priority, home = member.traits[1], None
+            home, priority = None, member.traits[1]
         else:
-            home = homes.get(group.key) or homes.setdefault(group.key, _home(member, group, wholes))
+            home = homes.get(id(group)) or homes.setdefault(id(group), _home(member, group, wholes))
             priority = home.priority
         if priority >= below or entry.dying:
             continue
         if entry.assumed or uid in spared:
             in_flight = in_flight or entry.assumed
-            if home is not None:
+            if home is not None and home.whole is not None:
                 home.whole.untouchable = True
-        elif home is not None and home.ancestor is not None:
+        elif home is not None and home.whole is not None:
             home.whole.members.append(member)
         elif entry.slot >= 0:
-            alone.append((member, priority))
-    found = [_unit(_key(member), [member], priority, marked) for member, priority in alone]
+            found.append(_alone(member, priority, home.loss if home is not None else (), marked))
     for whole in wholes.values():
-        movable = any(cluster.pods[member.uid].slot >= 0 for member in whole.members)
-        if movable and not whole.untouchable:
-            found.append(_unit(whole.key, whole.members, whole.priority, marked))
-    return sorted(found, key=lambda unit: unit.key), in_flight
+        if not whole.untouchable and any(cluster.pods[member.uid].slot >= 0 for member in whole.members):
+            found.append(_together(whole, marked))
+    found.sort(key=_by_key)
+    return found, in_flight
+
+
+def _by_key(unit: Unit) -> GroupKey:
+    return unit.key
 
 
 @dataclass(slots=True)
@@ -75,19 +81,16 @@ class _Whole:
 @dataclass(frozen=True, slots=True)
 class _Home:
     priority: int
-    ancestor: Group | None
-    whole: _Whole
+    loss: Losses  # what one member's leaving costs
+    whole: _Whole | None
 
 
 def _home(member: Member, group: Group, wholes: dict[GroupKey, _Whole]) -> _Home:
     ancestor, priority = _whole_ancestor(group), _priority(member)
+    loss = ((group.key, 1),)
     if ancestor is None:
-        return _Home(priority, None, _Whole(group.key, priority))
-    return _Home(priority, ancestor, wholes.setdefault(ancestor.key, _Whole(ancestor.key, priority)))
-
-
-def _key(member: Member) -> GroupKey:
-    return GroupKey("Pod", member.ref.namespace, member.ref.name)
+        return _Home(priority, loss, None)
+    return _Home(priority, loss, wholes.setdefault(ancestor.key, _Whole(ancestor.key, priority)))
 
 
 def _priority(member: Member) -> int:
@@ -107,23 +110,57 @@ def _whole_ancestor(group: Group) -> Group | None:
     return highest
 
 
-def _unit(key: GroupKey, members: list[Member], priority: int, marked: Collection[str]) -> Unit:
-    members = sorted(members, key=lambda member: member.uid)
+def _start(member: Member) -> str:
+    return member.pod.status.start_time or member.pod.metadata.creation_timestamp or ""
+
+
+def _alone(member: Member, priority: int, loss: Losses, marked: Collection[str]) -> Unit:
+    ref = member.ref
+    key = GroupKey("Pod", ref.namespace, ref.name)
+    return Unit(key, (ref.uid,), priority, (_start(member),), loss, ref.uid in marked)
+
+
+def _together(whole: _Whole, marked: Collection[str]) -> Unit:
+    members = sorted(whole.members, key=lambda member: member.uid)
     losses: dict[GroupKey, int] = {}
     for member in members:
-        if member.group is not None:
-            losses[member.group.key] = losses.get(member.group.key, 0) + 1
+        assert member.group is not None
+        losses[member.group.key] = losses.get(member.group.key, 0) + 1
     return Unit(
-        key,
+        whole.key,
         tuple(member.uid for member in members),
-        priority,
-        tuple(member.pod.status.start_time or member.pod.metadata.creation_timestamp or "" for member in members),
+        whole.priority,
+        tuple(map(_start, members)),
         tuple(sorted(losses.items())),
         any(member.uid in marked for member in members),
     )
 
 
-def quorums(forest: Forest, found: list[Unit]) -> dict[GroupKey, tuple[int, int]]:
-    """How many members each touched gang has, and its minimum."""
-    keys = {key for unit in found for key, _ in unit.losses}
-    return {key: (forest.groups[key].bound, forest.groups[key].minimum) for key in keys}
+class Quorum(NamedTuple):
+    """A group that victims belong to: what it has now (members, or children that hold), and what it needs."""
+
+    bound: int
+    minimum: int
+    gang: bool  # a basic group has no minimum that could break
+    parent: GroupKey | None
+
+
+def quorums(forest: Forest, found: Iterable[Unit]) -> dict[GroupKey, Quorum]:
+    """Every group that would lose something, and all groups above it."""
+    known: dict[GroupKey, Quorum] = {}
+    for unit in found:
+        for key, _ in unit.losses:
+            group: Group | None = forest.groups[key] if key not in known else None
+            while group is not None and group.key not in known:
+                above = group.parent if not group.cyclic else None
+                known[group.key] = Quorum(_has(group), group.minimum, _is_gang(group), above.key if above else None)
+                group = above
+    return known
+
+
+def _has(group: Group) -> int:
+    return group.bound if group.is_leaf else group.confirmed
+
+
+def _is_gang(group: Group) -> bool:
+    return group.obj is not None and group.obj.spec.scheduling_policy.gang is not None

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from muster.server.store.records import (
     ADDED,
+    BEFORE_ALL,
     DELETED,
     MODIFIED,
     Change,
@@ -34,7 +35,8 @@ class Store(ABC):
         self._clock = clock
         self._tables: dict[str, Table] = {}
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
-        self.revision = 1  # the newest visible revision; the first write gets 2, so that "1" is "before everything"
+        self._broke = asyncio.Event()
+        self.revision = BEFORE_ALL  # the newest visible revision
 
     # Reading
 
@@ -160,6 +162,11 @@ class Store(ABC):
     def failure(self) -> str:
         """Why the store takes no more writes; empty while it does."""
         return ""
+
+    async def broken(self) -> str:
+        """Wait until the store fails, which it should not; gives the reason."""
+        await self._broke.wait()
+        return self.failure
 
     async def close(self) -> None:
         """Finish what was accepted and let go of the files."""

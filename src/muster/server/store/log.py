@@ -1,6 +1,7 @@
 """The file behind the SQLite store: its schema, its rows, its lock. All SQL of the project is here.
 
-Each row carries a checksum of its body, so that a flipped bit is found at start instead of being served.
+Each row carries a checksum of everything in it, revisions have no gaps after the compaction, and SQLite looks over its
+own pages at the start: a flipped bit is found then instead of being served.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from muster.server.store.records import (
+    BEFORE_ALL,
     DELETED,
     Change,
     Key,
@@ -23,11 +25,12 @@ from muster.server.store.records import (
     StoreLockedError,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS log (
+BEGIN;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE log (
     revision  INTEGER PRIMARY KEY,
     resource  TEXT NOT NULL,
     namespace TEXT NOT NULL,
@@ -39,9 +42,13 @@ CREATE TABLE IF NOT EXISTS log (
     checksum  INTEGER NOT NULL,
     body      BLOB NOT NULL
 );
+COMMIT;
 """
+_TABLES = {"log", "meta"}
+_COLUMNS = "revision, resource, namespace, name, type, uid, previous, at, checksum, body"
 _ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 MOST_AT_ONCE = 256
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
 class DamagedError(StoreError):
@@ -53,25 +60,48 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._open(path)
+            self._db = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, cached_statements=MOST_AT_ONCE
+            )
         except sqlite3.Error as error:
-            raise DamagedError(f"{path}: {error}") from error
+            raise StoreError(f"{path}: {error}") from error
+        try:
+            self._open(path)
+        except (sqlite3.Error, TypeError, ValueError) as error:
+            # Damage shows in many ways: SQLite's own errors, values of other types, texts that are none.
+            self._db.close()
+            raise _refusal(path, error) from error
+        except BaseException:
+            self._db.close()
+            raise
 
     def _open(self, path: Path) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=MOST_AT_ONCE)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
-        self._db.executescript(_SCHEMA)
+        self._check_tables(path)
         version = self._meta("schema_version", SCHEMA_VERSION)
         if version != SCHEMA_VERSION:
             raise StoreError(f"{path} has schema version {version}; this program knows {SCHEMA_VERSION}")
         self._set("schema_version", SCHEMA_VERSION)
         self.compacted = self._meta("compacted", 0)
+        if self._meta("compacted_checksum", _checksum(0)) != _checksum(self.compacted):
+            raise DamagedError(f"{path} is damaged: it does not say truly what was compacted")
         # The newest row may have been a deletion that is compacted away: its revision is not given out again.
         self.revision = self.compacted
         self.base: dict[str, list[Record]] = {}
         self.history: list[tuple[str, Change]] = []
         self._load()
+
+    def _check_tables(self, path: Path) -> None:
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables:
+            self._db.executescript(_SCHEMA)
+            return
+        if tables != _TABLES:
+            raise DamagedError(f"{path} is damaged: its tables are {', '.join(sorted(map(str, tables)))}")
+        found: str = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise DamagedError(f"{path} is damaged: {found}")
 
     def _meta(self, name: str, default: int) -> int:
         row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
@@ -84,17 +114,19 @@ class Log:
         """The state at the compaction, and every change after it with what it replaced."""
         current: dict[tuple[str, Key], Record] = {}
         base: dict[tuple[str, Key], Record] = {}
-        rows = self._db.execute(
-            "SELECT revision, resource, namespace, name, type, uid, at, checksum, body FROM log ORDER BY revision"
-        )
-        for revision, table, namespace, name, kind, uid, at, checksum, body in rows:
-            if zlib.crc32(body) != checksum:
+        due = max(self.compacted, BEFORE_ALL) + 1
+        for row in self._db.execute(f"SELECT {_COLUMNS} FROM log ORDER BY revision"):
+            revision, table, namespace, name, kind, uid, _, at, checksum, body = row
+            if type(body) is not bytes or _checksum(*row[:8], body=body) != checksum:
                 raise DamagedError(f"the object {table} {namespace}/{name} at revision {revision} is damaged on disk")
             key = (namespace, name)
             record = Record(key, revision, uid, body)
             if revision <= self.compacted:
                 current[table, key] = base[table, key] = record
                 continue
+            if revision != due:
+                raise DamagedError(f"revision {due} is missing on disk")
+            due += 1
             previous = current.pop((table, key), None)
             self.history.append((table, Change(kind, record, previous, at)))
             if kind != DELETED:
@@ -131,6 +163,7 @@ class Log:
                 "DELETE FROM log WHERE revision > ? AND revision <= ? AND type = ?", (since, upto, DELETED)
             )
             self._set("compacted", upto)
+            self._set("compacted_checksum", _checksum(upto))
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             raise StoreFailedError(str(error)) from error
@@ -138,6 +171,12 @@ class Log:
 
     def close(self) -> None:
         self._db.close()
+
+
+def _refusal(path: Path, error: Exception) -> StoreError:
+    """Damage, or else a disk that is full, read-only or failing."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return DamagedError(f"{path} is damaged: {error}") if code in _DAMAGE else StoreError(f"{path}: {error}")
 
 
 @cache
@@ -151,10 +190,13 @@ def _values(batch: Iterable[tuple[str, Change]]) -> list[object]:
         record = change.record
         namespace, name = record.key
         replaced = 0 if change.previous is None else change.previous.revision
-        checksum = zlib.crc32(record.body)
-        values += (record.revision, table, namespace, name, change.type, record.uid)
-        values += (replaced, change.at, checksum, record.body)
+        row = (record.revision, table, namespace, name, change.type, record.uid, replaced, change.at)
+        values += (*row, _checksum(*row, body=record.body), record.body)
     return values
+
+
+def _checksum(*values: object, body: bytes = b"") -> int:
+    return zlib.crc32(body, zlib.crc32(repr(values).encode()))
 
 
 class DirectoryLock:

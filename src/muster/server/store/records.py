@@ -14,6 +14,8 @@ ADDED = "ADDED"
 MODIFIED = "MODIFIED"
 DELETED = "DELETED"
 
+BEFORE_ALL = 1  # the revision of an empty store; the first write gets the next one
+
 Key = tuple[str, str]  # (namespace, name); the namespace of a cluster-scoped object is ""
 Encode = Callable[[int], bytes]
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from muster.server.store.base import Store
 from muster.server.store.log import MOST_AT_ONCE, DirectoryLock, Log
-from muster.server.store.records import DELETED, Change, Key, Record, StoreError, StoreFailedError
+from muster.server.store.records import DELETED, Change, Key, Record, StoreFailedError
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +121,7 @@ class SqliteStore(Store):
 
     def _failed(self, why: str) -> None:
         self._failure = why
+        self._broke.set()
         self._heads.clear()
         waiting, self._pending = self._pending, deque()
         for _, _, done in waiting:
@@ -139,7 +140,8 @@ class SqliteStore(Store):
                 self._log.append(batch)
                 self._call(self._landed, len(batch))
                 self._compact(batch[-1][1])
-            except StoreError as error:
+            except Exception as error:
+                # Whatever it was: writers must not wait for a thread that is gone, nor be told what is not true.
                 log.critical("the store failed and takes no more writes: %s", error)
                 self._call(self._failed, str(error))
                 return

@@ -1,0 +1,139 @@
+"""Whole turns of the brain: groups from the queue to their binds, on 5,000 nodes in racks of 100.
+
+Unlike `gangs`, which plans demands that are ready made, this goes through `Brain.handle` and `Brain.next`: the forest,
+the queue, the plan, its check, the seats and the decisions. Time is that of the processor, so that neighbours on the
+machine do not count. `python -m bench.cycle`.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from bench.gangs import NODES, PER_RACK, RACK, Figure
+from muster.api.groups import PodGroup
+from muster.api.types import Node, Pod
+from muster.scheduler.config import default_config
+from muster.scheduler.cycle import Brain
+from muster.scheduler.decisions import Bind
+from muster.scheduler.events import BindSucceeded, Changed, Event, Synced
+
+
+def a_node(number: int) -> Changed:
+    room = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    labels = {"kubernetes.io/hostname": f"n{number}", RACK: f"r{number // PER_RACK}"}
+    raw = {"metadata": {"name": f"n{number}", "uid": f"n{number}", "labels": labels}, "status": {"allocatable": room}}
+    return Changed("Node", msgspec.convert(raw, Node))
+
+
+def a_group(name: str, size: int, topology: str | None) -> Changed:
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": size}}}
+    if topology:
+        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
+    meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return Changed("PodGroup", msgspec.convert({"kind": "PodGroup", "metadata": meta, "spec": spec}, PodGroup))
+
+
+def a_pod(name: str, group: str | None, node: str = "") -> Changed:
+    requests = {"cpu": "100m", "memory": "128Mi"}
+    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": requests}}], "nodeName": node}
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return Changed("Pod", msgspec.convert({"metadata": meta, "spec": spec}, Pod))
+
+
+def gangs(count: int, size: int, topology: str | None) -> list[Event]:
+    """Groups with their members, in the order in which they would be created."""
+    found: list[Event] = []
+    for number in range(count):
+        found.append(a_group(f"g{number}", size, topology))
+        found += [a_pod(f"g{number}-{index}", f"g{number}") for index in range(size)]
+    return found
+
+
+def a_brain() -> Brain:
+    brain = Brain(default_config())
+    for number in range(NODES):
+        brain.handle(a_node(number), 0.0)
+    return brain
+
+
+def handle(brain: Brain, events: list[Event]) -> float:
+    """Seconds to take in so many events."""
+    gc.collect()
+    gc.freeze()  # as the shell does once its lists are complete
+    began = time.process_time()
+    for event in events:
+        brain.handle(event, 0.0)
+    return time.process_time() - began
+
+
+def decide(count: int, size: int, topology: str | None = None) -> tuple[float, list[Bind]]:
+    """Pods decided per second, and their binds."""
+    brain = a_brain()
+    handle(brain, [*gangs(count, size, topology), Synced()])
+    gc.collect()
+    gc.freeze()
+    binds: list[Bind] = []
+    began = time.process_time()
+    while len(binds) < count * size:
+        binds += [decision for decision in brain.next(1.0) if isinstance(decision, Bind)]
+    return len(binds) / (time.process_time() - began), binds
+
+
+def throughput(count: int, size: int, topology: str | None, floor: float) -> Figure:
+    best = max(decide(count, size, topology)[0] for _ in range(3))
+    where = "one rack each" if topology else "anywhere"
+    return Figure(f"{count:,} x {size:,} pods, {where}, queue to binds", best, "pods/s", floor=floor)
+
+
+def enqueue(size: int) -> float:
+    """Seconds until ten groups of this size stand in the queue."""
+    brain = a_brain()
+    return handle(brain, gangs(10, size, None))
+
+
+def intake(count: int = 20_000) -> Iterator[Figure]:
+    """Pod events a second into the brain, by what they say."""
+    brain = a_brain()
+    pending: list[Event] = [a_pod(f"p{number}", None) for number in range(count)]
+    yield Figure("events of new pending pods", count / handle(brain, pending), "events/s", floor=50_000)
+    again: list[Event] = [a_pod(f"p{number}", None) for number in range(count)]
+    yield Figure("events that change nothing", count / handle(brain, again), "events/s", floor=50_000)
+    brain.handle(Synced(), 0.0)
+    binds: list[Bind] = []
+    while decisions := brain.next(1.0):
+        binds += [decision for decision in decisions if isinstance(decision, Bind)]
+    answers: list[Event] = [BindSucceeded(bind.pod.uid, bind.node) for bind in binds]
+    yield Figure("answers to binds", count / handle(brain, answers), "events/s", floor=50_000)
+    bound: list[Event] = [a_pod(bind.pod.name, None, bind.node) for bind in binds]
+    yield Figure("events of pods just bound", count / handle(brain, bound), "events/s", floor=50_000)
+    others: list[Event] = [a_pod(f"q{number}", None, f"n{number % NODES}") for number in range(count)]
+    yield Figure("events of pods that others bound", count / handle(brain, others), "events/s", floor=50_000)
+
+
+def figures() -> Iterator[Figure]:
+    yield throughput(1000, 3, None, 6000)
+    yield throughput(3, 1000, None, 50_000)
+    yield throughput(1, 20_000, None, 100_000)
+    yield throughput(1000, 3, RACK, 3000)
+    yield throughput(3, 1000, RACK, 25_000)
+    yield throughput(1, 4000, RACK, 50_000)
+    few, many = enqueue(500), enqueue(5000)
+    yield Figure("enqueue of 10 x 5,000 members", many * 1000, "ms", ceiling=2000)
+    yield Figure("cost of a member, 5,000 against 500 to a group", many / few / 10, "times", ceiling=2)
+    yield from intake()
+
+
+def main() -> None:
+    for figure in figures():
+        print(figure, flush=True)
+
+
+if __name__ == "__main__":
+    main()
