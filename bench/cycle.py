@@ -39,8 +39,8 @@ def a_group(name: str, size: int, topology: str | None) -> Changed:
 
 
 def a_pod(name: str, group: str | None, node: str = "") -> Changed:
-    requests = {"cpu": "100m", "memory": "128Mi"}
-    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": requests}}], "nodeName": node}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}]
+    spec: dict[str, Any] = {"schedulerName": "default-scheduler", "containers": containers, "nodeName": node}
     if group:
         spec["schedulingGroup"] = {"podGroupName": group}
     meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -81,8 +81,9 @@ def decide(count: int, size: int, topology: str | None = None) -> tuple[float, l
     gc.freeze()
     binds: list[Bind] = []
     began = time.process_time()
-    while len(binds) < count * size:
-        binds += [decision for decision in brain.next(1.0) if isinstance(decision, Bind)]
+    while decisions := brain.next(1.0):
+        binds += [decision for decision in decisions if isinstance(decision, Bind)]
+    assert len(binds) == count * size
     return len(binds) / (time.process_time() - began), binds
 
 
@@ -131,6 +132,7 @@ def figures() -> Iterator[Figure]:
 
 
 def main() -> None:
+    gc.set_threshold(50_000, 20, 100)  # as the shell does
     for figure in figures():
         print(figure, flush=True)
 

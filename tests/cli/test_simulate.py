@@ -7,11 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from muster.api import types
 from muster.cli.main import run
 from muster.cli.simulate import simulate
 from muster.engine.gather import gather
 from muster.scheduler.snapshot import decode, encode
-from muster.testing.cluster import api_server
+from muster.testing.cluster import Cluster, api_server
 from tests.cli.snapshots import saved, snapshot_of
 from tests.scheduler.worlds import a_node, a_pod, a_world
 
@@ -41,7 +42,10 @@ def test_the_json_names_placements_and_reasons(capsys: pytest.CaptureFixture[str
     answer = msgspec.json.decode(capsys.readouterr().out.encode())
     assert answer["fits"] is False
     assert len(answer["pending"]) == 12
-    assert "came nearest" in answer["groups"]["PodGroup/too-large"]
+    assert answer["pods"] == 12
+    [group] = answer["groups"]
+    assert (group["kind"], group["name"], group["status"]) == ("PodGroup", "too-large", "False")
+    assert "came nearest" in group["message"]
 
 
 def test_victims_are_named_and_nothing_is_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -66,7 +70,7 @@ spec: {priorityClassName: vip, containers: [{name: c, image: i, resources: {requ
     assert run(["simulate", "-f", str(manifest), "--snapshot", file]) == 0
     text = capsys.readouterr().out
     assert "ns/low    Pod/vip" in text
-    assert "1 pods would be evicted. Nothing was changed." in text
+    assert "1 pod would be evicted. Nothing was changed." in text
     assert Path(file).read_bytes() == before
 
 
@@ -126,5 +130,121 @@ def test_a_simulation_gives_the_same_answer_twice():
         for i in range(3)
     ]
     snapshot = snapshot_of(a_world([a_node("n0", cpu=2), a_node("n1", cpu=2)]))
-    first, second = (simulate(snapshot, manifest) for _ in range(2))
-    assert {p.node for p in first.placements} == {p.node for p in second.placements} == {"n0", "n1"}
+    first, second = (simulate(snapshot, [manifest]) for _ in range(2))
+    assert first == second
+    assert {placement.node for placement in first.placements} == {"n0", "n1"}
+
+
+def a_pod_manifest(name: str, cpu: int, **spec: object) -> dict:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": str(cpu)}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def test_later_files_see_the_earlier_ones_placed():
+    snapshot = snapshot_of(a_world([a_node("n0", cpu=2)]))
+    small, large = [a_pod_manifest("small", 1)], [a_pod_manifest("large", 2)]
+    first = simulate(snapshot, [small, large])
+    assert [p.pod for p in first.placements] == ["default/small"]
+    assert "Insufficient cpu" in first.pending[0].reason
+    assert [p.pod for p in simulate(snapshot, [large, small]).placements] == ["default/large"]
+
+
+def test_a_later_file_that_evicts_an_earlier_one_does_not_fit_as_a_whole(capsys: pytest.CaptureFixture[str]):
+    files = [
+        x for name in ("priorities", "training-gang", "urgent-gang") for x in ("-f", str(EXAMPLES / f"{name}.yaml"))
+    ]
+    assert run(["simulate", *files, "--nodes", "48", "--node-gpu", "8"]) == 1
+    assert "It does not fit: 46 of 54 pods would be bound, 8 pods would be evicted." in capsys.readouterr().out
+
+
+def test_classes_and_namespaces_may_come_after_what_needs_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    manifest = tmp_path / "all.yaml"
+    manifest.write_text(
+        """
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: team}
+spec: {priorityClassName: vip, containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: vip}
+value: 1000
+"""
+    )
+    assert run(["simulate", "-f", str(manifest), "--nodes", "1"]) == 0
+    assert "team/p" in capsys.readouterr().out
+
+
+def test_priority_classes_of_the_cluster_are_known():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_pod("low", node="n0"))
+    snapshot = snapshot_of(world)
+    vip = msgspec.convert({"metadata": {"name": "vip"}, "value": 7}, types.PriorityClass)
+    snapshot.objects["PriorityClass"] = [vip]
+    answer = simulate(snapshot, [[a_pod_manifest("p", 1, priorityClassName="vip")]])
+    assert answer.fits
+    assert [victim.pod for victim in answer.victims] == ["ns/low"]
+
+
+def test_a_deployment_is_expanded_to_its_pods():
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+    assert simulate(snapshot_of(a_world([a_node("n0")])), [[deployment]]).pods == 3
+
+
+def test_what_exists_already_stays_as_it_is():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_pod("p", node="n0", namespace="default"))
+    answer = simulate(snapshot_of(world), [[a_pod_manifest("p", 1)]])
+    assert (answer.pods, answer.fits) == (0, True)
+
+
+def test_a_group_without_enough_pods_says_so():
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    pod = a_pod_manifest("g-0", 1, schedulingGroup={"podGroupName": "g"})
+    answer = simulate(snapshot_of(a_world([a_node("n0")])), [[group, pod]])
+    assert not answer.fits
+    assert answer.pending[0].reason == "pod group g: 1 of 2 members exist"
+
+
+def test_nodes_and_a_snapshot_contradict_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = saved(a_world(), tmp_path / "c.json.gz")
+    assert run(["simulate", "-f", str(EXAMPLES), "--nodes", "1", "--snapshot", file]) == 64
+    assert "cannot be combined" in capsys.readouterr().err
+
+
+def test_nothing_is_written_to_a_live_cluster(tmp_path: Path):
+    with Cluster(https=True, nodes=2) as cluster:
+        before = cluster.client.request("GET", "/api/v1/pods")["metadata"]["resourceVersion"]
+        files = ["-f", str(EXAMPLES / "priorities.yaml"), "-f", str(EXAMPLES / "gang-job.yaml")]
+        assert run(["simulate", *files, "--kubeconfig", str(cluster.kubeconfig)]) == 1
+        assert run(["snapshot", "--kubeconfig", str(cluster.kubeconfig), "-f", str(tmp_path / "s.gz")]) == 0
+        for question in ("queue", "tree", "topology"):
+            assert run([question, "--kubeconfig", str(cluster.kubeconfig)]) == 0
+        assert cluster.client.request("GET", "/api/v1/pods")["metadata"]["resourceVersion"] == before

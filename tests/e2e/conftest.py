@@ -41,11 +41,16 @@ def stock(kube: Path) -> Iterator[RealCluster]:
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def crd_manifests() -> str:
+    return yaml.safe_dump_all(crds())
+
+
 @pytest.fixture(scope="module")
-def with_crds(stock: RealCluster, kube: Path) -> RealCluster:
+def with_crds(stock: RealCluster, kube: Path, crd_manifests: str) -> RealCluster:
     """The same with Muster's custom resources."""
     kubectl = Kubectl(kube, stock.kubeconfig)
-    kubectl("apply", "-f", "-", input=yaml.safe_dump_all(crds()))
+    kubectl("apply", "-f", "-", input=crd_manifests)
     kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
     return stock
 

@@ -157,6 +157,7 @@ async def test_without_a_crash_the_tree_replaces_as_many_pods_as_it_must():
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.slow
 async def test_a_crash_at_any_write_leaves_all_or_nothing(after: bool):
     at = 1
     while await crash_and_recover(at, after):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from muster.api import types
-from muster.scheduler.explain import Explanation, explain, find_root
-from tests.scheduler.worlds import BLOCK, RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+from muster.scheduler.explain import Explanation, explain, find
+from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 
 def explained(world: TestWorld, kind: str, name: str) -> Explanation:
-    found = find_root(world.brain, kind, "ns", name)
+    found = find(world.brain, kind, "ns", name)
     assert found is not None
     return explain(world.brain, found)
 
@@ -51,87 +51,6 @@ def test_asking_changes_nothing():
     assert world.brain.world.cluster.alive.sum() == before[1]
 
 
-def test_adding_the_suggested_nodes_helps_and_one_fewer_does_not():
-    def a_stuck_world() -> TestWorld:
-        world = a_world([a_node(f"n{i}", cpu=2, rack=f"r{i // 2}") for i in range(4)])
-        return world.add(a_gang("g", 9, topology=RACK), *pods(9, "g")).run()
-
-    hint = suggestion(explained(a_stuck_world(), "PodGroup", "g"), "add-nodes")
-    assert hint is not None
-    assert hint.details["nodes"] == 3
-    for count, fits in ((2, False), (3, True)):
-        world = a_stuck_world()
-        template = world.get("Node", str(hint.details["like"]))
-        for i in range(count):
-            meta = msgspec.structs.replace(template.metadata, name=f"new{i}", uid=f"new{i}")
-            world.add(msgspec.structs.replace(template, metadata=meta))
-        world.run()
-        assert (len(world.bound("g")) == 9) is fits
-
-
-def test_lowering_the_minimum_as_suggested_helps():
-    world = a_world(racks())
-    world.add(a_gang("g", 5, topology=RACK), *pods(5, "g")).run()
-    hint = suggestion(explained(world, "PodGroup", "g"), "lower-minimum")
-    assert hint is not None
-    assert hint.details["minCount"] == 4
-
-    world.add(a_gang("g", 4, topology=RACK)).run()
-
-    assert len(world.bound("g")) == 4
-
-
-def test_widening_the_constraint_as_suggested_helps():
-    world = a_world(racks())
-    world.add(a_gang("g", 6, topology=RACK), *pods(6, "g")).run()
-    hint = suggestion(explained(world, "PodGroup", "g"), "widen-topology")
-    assert hint is not None
-    assert hint.details["to"] == BLOCK
-
-    world.add(a_gang("g", 6, topology=BLOCK)).run()
-
-    assert len(world.bound("g")) == 6
-
-
-def test_waiting_for_the_suggested_group_helps():
-    world = a_world([a_node("n0", cpu=4)])
-    world.add(a_gang("old", 3), *pods(3, "old")).run()
-    world.add(a_gang("g", 4), *pods(4, "g")).run()
-    found = explained(world, "PodGroup", "g")
-    hint = suggestion(found, "wait-for")
-    assert hint is not None
-    assert hint.details["name"] == "old"
-    assert found.holders[0].name == "old"
-
-    for i in range(3):
-        world.finish(f"old-{i}")
-    world.run()
-
-    assert len(world.bound("g")) == 4
-
-
-def test_a_selector_that_matches_nothing_is_corrected():
-    world = a_world([a_node(f"n{i}", cpu=4, gpu_kind="H100") for i in range(3)])
-    world.add(a_gang("g", 2), *pods(2, "g", nodeSelector={"gpu_kind": "h100"})).run()
-
-    hint = suggestion(explained(world, "PodGroup", "g"), "fix-selector")
-
-    assert hint is not None
-    assert hint.text == "label gpu_kind=h100 exists on no node; gpu_kind=H100 on 3: select that"
-
-
-def test_a_taint_in_the_way_is_named():
-    node = a_node("n0", cpu=4)
-    spec = types.NodeSpec(taints=(types.Taint("maintenance", "NoSchedule"),))
-    world = a_world([msgspec.structs.replace(node, spec=spec)])
-    world.add(a_pod("p")).run()
-
-    hint = suggestion(explained(world, "Pod", "p"), "tolerate-taint")
-
-    assert hint is not None
-    assert "maintenance:NoSchedule" in hint.text
-
-
 def test_only_changes_that_were_verified_are_suggested():
     world = a_world([a_node("n0", cpu=1)])
     world.add(a_pod("p", cpu=64)).run()
@@ -142,7 +61,8 @@ def test_a_waiting_tree_says_for_what():
     world = a_world([a_node("n0", cpu=4)])
     world.add(a_composite("root", 2), a_gang("a", 2, parent="root"), *pods(1, "a")).run()
     found = explained(world, "PodGroup", "a")
-    assert found.verdict == "WaitingForChildren"
+    assert found.verdict == "WaitingForMembers"
+    assert found.sentence == "podgroup a waits: 1 of 2 members exist"
     assert [level.name for level in found.levels] == ["root", "a"]
 
 
@@ -159,3 +79,135 @@ def test_preemption_is_accounted_for():
     world.add(*[a_pod(f"low-{i}", priority=1, node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=9, policy="Never"), *pods(2, "g", priority=9, policy="Never")).run()
     assert "policy is Never" in explained(world, "PodGroup", "g").preemption
+    assert "9" not in explained(world, "PodGroup", "g").preemption
+
+
+def test_preemption_that_cannot_help_says_how_much_it_could_take():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_pod("low", priority=1, node="n0"))
+    world.add(a_gang("g", 3, priority=9), *pods(3, "g", priority=9)).run()
+    said = explained(world, "PodGroup", "g").preemption
+    assert said == "would not help: 1 pod of lower priority could leave, and it would still not fit"
+
+
+def test_seats_that_wait_for_victims_name_the_victims():
+    world = a_world([a_node("n0", cpu=2)])
+    world.slow_victims = True
+    world.add(*[a_pod(f"low-{i}", priority=1, node="n0") for i in range(2)])
+    world.add(a_gang("g", 2, priority=9), *pods(2, "g", priority=9)).run()
+    found = explained(world, "PodGroup", "g")
+    assert found.verdict == "WaitingForVictims"
+    assert found.wakes == "when they are gone: low-0, low-1"
+
+
+def test_a_group_below_its_minimum_is_not_said_to_wait_for_nothing():
+    world = a_world([a_node("n0", cpu=4)])
+    world.add(a_gang("g", 2), *pods(2, "g")).run()
+    world.remove("Pod", "g-0")
+    world.run()
+    found = explained(world, "PodGroup", "g")
+    assert found.verdict == "BelowMinimum"
+    assert "1 of 2 members are bound, and no pod of it is pending" in found.sentence
+
+
+def test_a_group_without_pods_waits_for_its_members():
+    world = a_world([a_node("n0")])
+    world.add(a_gang("g", 3)).run()
+    found = explained(world, "PodGroup", "g")
+    assert (found.verdict, found.sentence) == ("WaitingForMembers", "podgroup g waits: 0 of 3 members exist")
+
+
+def test_pods_beyond_the_minimum_are_told_apart_from_a_group_that_does_not_run():
+    world = a_world([a_node("n0", cpu=3)])
+    world.add(a_gang("g", 2), *pods(5, "g")).run()
+    found = explained(world, "PodGroup", "g")
+    assert found.sentence.startswith("podgroup g runs with its minimum, 2 more pods find no place: ")
+
+
+def test_a_bound_pod_of_a_group_with_pending_pods_is_said_to_run():
+    world = a_world([a_node("n0", cpu=3)])
+    world.add(a_gang("g", 2), *pods(5, "g")).run()
+    name = next(iter(world.bound("g")))
+    assert explained(world, "Pod", name).sentence == f"pod {name} runs on n0"
+
+
+def test_a_missing_parent_is_named():
+    world = a_world([a_node("n0")])
+    world.add(a_gang("g", 1, parent="nope"), *pods(1, "g")).run()
+    found = explained(world, "PodGroup", "g")
+    assert (found.verdict, found.wakes) == ("WaitingForParent", "when compositepodgroup nope is created")
+    assert [level.exists for level in found.levels] == [False, True]
+
+
+def test_scheduling_gates_are_named():
+    world = a_world([a_node("n0")])
+    world.add(a_gang("g", 2), a_pod("g-0", "g", gates=["quota"]), a_pod("g-1", "g"), a_pod("p", gates=["x.io/y"])).run()
+    assert "pod g-0 has scheduling gates" in explained(world, "PodGroup", "g").sentence
+    assert explained(world, "Pod", "p").sentence == "pod p is held back by scheduling gates: x.io/y"
+
+
+def test_a_fault_of_the_tree_is_said_in_its_words():
+    world = a_world([a_node("n0")])
+    world.add(a_gang("g", 1, priority=5), *pods(1, "g")).run()
+    found = explained(world, "PodGroup", "g")
+    assert found.verdict == "SchedulerError"
+    assert "should have the same priority" in found.sentence
+
+
+def test_a_claim_that_does_not_exist_is_named():
+    world = a_world([a_node("n0")])
+    world.add(a_pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])).run()
+    assert 'persistentvolumeclaim "data" not found' in explained(world, "Pod", "p").sentence
+
+
+def test_racks_that_are_too_small_even_when_empty_are_told_apart_from_full_ones():
+    world = a_world(racks())
+    world.add(a_gang("g", 5, topology=RACK), *pods(5, "g")).run()
+    found = explained(world, "PodGroup", "g")
+    assert found.remark == "No rack can hold it as the nodes are: the largest would have 4 seats if it were empty"
+    full = a_world(racks())
+    full.add(*[a_pod(f"x{i}", node=f"n{i}") for i in range(8)])
+    full.add(a_gang("g", 4, topology=RACK), *pods(4, "g")).run()
+    found = explained(full, "PodGroup", "g")
+    assert found.remark == ""
+    assert found.levels[0].nearest[0].when_empty == 4
+
+
+def test_a_pod_that_no_node_is_large_enough_for_says_so():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_pod("p", cpu=9)).run()
+    said = explained(world, "Pod", "p").remark
+    assert said == "No node is large enough: a pod asks for 9 cpu, the largest node it may use has 2"
+
+
+def test_members_that_only_fail_together_are_said_to():
+    world = a_world([a_node("n0", cpu=4), a_node("n1", cpu=4)])
+    world.add(a_gang("g", 3), *pods(2, "g", name="a", cpu=3), *pods(1, "g", name="b", cpu=2)).run()
+    assert "together" in explained(world, "PodGroup", "g").remark
+
+
+def test_what_a_child_lacks_is_counted_inside_the_domain_of_its_tree():
+    world = a_world(racks())
+    world.add(a_composite("root", 2, topology=RACK), a_gang("a", 2, parent="root"), a_gang("b", 3, parent="root"))
+    world.add(*pods(2, "a"), *pods(3, "b")).run()
+    found = explained(world, "PodGroup", "a")
+    assert found.sentence.startswith(
+        "podgroup a is decided together with its tree: compositepodgroup root does not fit"
+    )
+    assert "rack r" in next(level for level in found.levels if level.name == "a").nearest[0].text
+
+
+def test_the_place_in_the_queue_is_told():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_pod("first", cpu=2, priority=5), a_pod("second", cpu=2)).run()
+    found = explained(world, "Pod", "second")
+    assert (found.position, found.waiting) == (2, 2)
+
+
+def test_the_condition_of_the_object_is_repeated():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_gang("g", 2), *pods(2, "g")).run()
+    found = explained(world, "PodGroup", "g")
+    assert found.condition is not None
+    assert found.condition.reason == "Unschedulable"
+    assert found.condition.message in found.sentence

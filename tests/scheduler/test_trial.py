@@ -291,3 +291,33 @@ def test_the_seed_decides_between_equal_nodes():
     nodes = [a_node(f"n{i}") for i in range(20)]
     winners = {asked(a_cluster(*nodes, seed=seed), a_pod(), *default_profile().constraints).best for seed in range(8)}
     assert len(winners) > 1
+
+
+@often
+@given(st.integers(0, 2**32))
+def test_assuming_many_pods_counts_as_assuming_them_in_turn(seed: int) -> None:
+    at_once, in_turn = a_random_cluster(Random(seed)), a_random_cluster(Random(seed))
+    draw = Random(seed)
+    pods = [worlds.a_pod(draw, f"p{draw.randrange(12)}", rules=0.5) for _ in range(draw.randint(1, 12))]
+    seats = [(pod, f"n{draw.randrange(8)}") for pod in pods]  # two of the nodes do not exist
+    for cluster in (at_once, in_turn):
+        for pod in pods:
+            cluster.change("Pod", pod)
+            cluster.standing(cluster.shape(pod, PROFILES[0]))
+
+    at_once.assume_many([(pod, at_once.footprint(pod), node) for pod, node in seats])
+    for pod, node in seats:
+        in_turn.assume(pod, node)
+
+    assert everything(at_once) == everything(in_turn)
+    assert register(at_once) == register(in_turn)
+    shapes = [[cluster.shape(pod, PROFILES[0]) for pod in pods] for cluster in (at_once, in_turn)]
+    assert keys(at_once, shapes[0]) == keys(in_turn, shapes[1])
+
+
+def register(cluster: Cluster) -> tuple[object, ...]:
+    """Who is known to sit where, in the order in which they came."""
+    residents = {slot: list(there) for slot, there in cluster.residents.items()}
+    homeless = {node: list(there) for node, there in cluster._homeless.items()}
+    pods = [(uid, entry.node, entry.slot, entry.assumed, entry.dying) for uid, entry in cluster.pods.items()]
+    return pods, residents, homeless, cluster._uids

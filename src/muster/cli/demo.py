@@ -171,17 +171,17 @@ def _is_refused(obj: Obj) -> bool:
 
 async def _epilogue(client: Client) -> None:
     """Why the one that waits waits, the lie of the land, and what to do next."""
-    from muster.cli import explain, topology
+    from muster.cli import explain, live, topology
     from muster.cli.source import brain_for
     from muster.engine.gather import gather
 
     snapshot = await gather(client)
     click.echo("")
     click.echo(click.style("$ muster explain podgroup/too-large", bold=True))
-    click.echo(explain.screen(explain.explain_in(snapshot, "PodGroup", "default", "too-large")))
+    click.echo(explain.screen(explain.explain_in(snapshot, "PodGroup", "default", "too-large"), live.width()))
     click.echo("")
     click.echo(click.style("$ muster topology", bold=True))
-    click.echo(topology.screen(topology.topology(brain_for(snapshot)), 120))
+    click.echo(topology.screen(topology.topology(brain_for(snapshot)), live.width()))
     click.echo("")
     click.echo("Go on with a cluster of your own:")
     click.echo(f"  muster up --nodes {NODES} --node-gpu {GPUS}            # in another terminal")

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from muster.plane.options import NodeOptions
     from muster.scheduler.snapshot import Snapshot
+
+MOST_NODES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,12 @@ class NodeFlags:
     nodes_per_rack: int
     racks_per_block: int
 
+    def options(self) -> NodeOptions:
+        """The same for a control plane."""
+        from muster.plane.options import NodeOptions
+
+        return NodeOptions(self.count, self.cpu, self.memory, self.gpu, self.nodes_per_rack, self.racks_per_block)
+
     def snapshot(self) -> Snapshot:
         """A cluster of nothing but these nodes."""
         import msgspec
@@ -33,32 +42,44 @@ class NodeFlags:
         from muster.scheduler.snapshot import Snapshot
 
         inventory = Inventory(
-            self.count, self.cpu, self.memory, self.gpu, nodes_per_rack=self.nodes_per_rack,
+            self.count,
+            self.cpu,
+            self.memory,
+            self.gpu,
+            nodes_per_rack=self.nodes_per_rack,
             racks_per_block=self.racks_per_block,
-        )  # fmt: skip
+        )
         return Snapshot({"Node": [msgspec.convert(inventory.node(i, 0.0), Node) for i in range(self.count)]})
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
+def options(default: int = 0, meaning: str = "Ask an empty cluster of so many simulated nodes.") -> Callable[..., Any]:
     """`--nodes N --node-cpu …`, as one value."""
+    positive = click.IntRange(1)
+    flags = (
+        click.option("--nodes", "count", type=click.IntRange(0, MOST_NODES), default=default, help=meaning),
+        click.option("--node-cpu", default="64", show_default=True, help="CPUs of a node."),
+        click.option("--node-memory", default="512Gi", show_default=True, help="Memory of a node."),
+        click.option("--node-gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node."),
+        click.option("--nodes-per-rack", type=positive, default=8, show_default=True, help="Nodes in a rack."),
+        click.option("--racks-per-block", type=positive, default=4, show_default=True, help="Racks in a block."),
+    )
 
-    @click.option("--nodes", "count", type=click.IntRange(0), default=0, help="So many simulated nodes.")
-    @click.option("--node-cpu", default="64", show_default=True, help="CPUs of a node.")
-    @click.option("--node-memory", default="512Gi", show_default=True, help="Memory of a node.")
-    @click.option("--node-gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node.")
-    @click.option("--nodes-per-rack", type=click.IntRange(1), default=8, show_default=True, help="Nodes in a rack.")
-    @click.option("--racks-per-block", type=click.IntRange(1), default=4, show_default=True, help="Racks in a block.")
-    @wraps(command)
-    def wrapped(
-        count: int,
-        node_cpu: str,
-        node_memory: str,
-        node_gpu: int,
-        nodes_per_rack: int,
-        racks_per_block: int,
-        **rest: Any,
-    ) -> Any:
-        flags = NodeFlags(count, node_cpu, node_memory, node_gpu, nodes_per_rack, racks_per_block)
-        return command(nodes=flags, **rest)
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def wrapped(
+            count: int,
+            node_cpu: str,
+            node_memory: str,
+            node_gpu: int,
+            nodes_per_rack: int,
+            racks_per_block: int,
+            **rest: Any,
+        ) -> Any:
+            chosen = NodeFlags(count, node_cpu, node_memory, node_gpu, nodes_per_rack, racks_per_block)
+            return command(nodes=chosen, **rest)
 
-    return wrapped
+        for flag in reversed(flags):
+            wrapped = flag(wrapped)
+        return wrapped
+
+    return decorate

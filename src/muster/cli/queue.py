@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from muster.cli import exits, live, output, source
+from muster.cli.ages import age
 
 if TYPE_CHECKING:
     from muster.scheduler.cycle import Brain
@@ -93,7 +93,7 @@ def screen(lines: list[Line], width: int) -> str:
         )
         for line in lines
     ]
-    text = output.table(["#", "name", "namespace", "bound", "priority", "waiting", "reason"], rows)
+    text = output.table(["#", "name", "namespace", "members", "priority", "waiting", "reason"], rows)
     left = width - max(len(row) for row in text.splitlines()) - 3
     if left < 20:
         return "\n".join(live.fit(row, width) for row in text.splitlines())
@@ -107,15 +107,3 @@ def screen(lines: list[Line], width: int) -> str:
 
 def _word(kind: str) -> str:
     return {"PodGroup": "pg", "CompositePodGroup": "cpg"}.get(kind, "pod")
-
-
-def age(time: str) -> str:
-    """How long ago, as kubectl prints it."""
-    try:
-        seconds = int((datetime.now(UTC) - datetime.fromisoformat(time.replace("Z", "+00:00"))).total_seconds())
-    except ValueError:
-        return "<unknown>"
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{max(0, seconds)}s"

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from muster.cli import exits, node_options, output, source
+from muster.cli import exits, live, node_options, output, progress, source
 from muster.cli.manifests import objects as read_objects
+from muster.scheduler.words import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from muster.cli.progress import Bar
+    from muster.cli.submission import Batch
+    from muster.scheduler.decisions import Ref
     from muster.scheduler.events import Changed
     from muster.scheduler.rehearsal import Rehearsal
     from muster.scheduler.snapshot import Snapshot
+
+MOST_NODES = 24  # rows of the table for people
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -32,6 +39,18 @@ class Victim(msgspec.Struct, frozen=True):
 class Waiting(msgspec.Struct, frozen=True):
     pod: str
     reason: str
+    undecided: bool = False
+
+
+class GroupWord(msgspec.Struct, frozen=True):
+    """What a group would say of itself."""
+
+    kind: str
+    namespace: str
+    name: str
+    status: str
+    reason: str
+    message: str
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -39,21 +58,22 @@ class Answer(msgspec.Struct, frozen=True):
 
     fits: bool
     undecided: bool
+    pods: int  # how many were submitted
     placements: tuple[Placement, ...]
     victims: tuple[Victim, ...]
     pending: tuple[Waiting, ...]
-    groups: dict[str, str]
+    groups: tuple[GroupWord, ...]
 
 
 @click.command(name="simulate")
 @click.option("--filename", "-f", "files", multiple=True, required=True, help="Manifests: files, directories or -.")
-@click.option("--namespace", "-n", default="default", show_default=True, help="For manifests that name none.")
+@click.option("--namespace", "-n", default=None, help="For manifests that name none; default: that of the context.")
 @source.options
-@node_options.options
+@node_options.options()
 @output.option
 def command(
     files: tuple[str, ...],
-    namespace: str,
+    namespace: str | None,
     source: source.Source,
     nodes: node_options.NodeFlags,
     output_format: str,
@@ -61,94 +81,140 @@ def command(
     """Say where the pods of some manifests would go, who would be evicted, and what would stay pending.
 
     The cluster is a live one (--kubeconfig), a file (--snapshot) or an empty one of so many nodes (--nodes).
+    Each -f is submitted when the one before it has come to rest.
     Exit code 0: everything fits; 1: something does not; 2: undecided within the search budget.
     """
-    snapshot = nodes.snapshot() if nodes.count else source.facts()
-    answer = simulate(snapshot, read_objects(files), namespace)
-    output.write(answer, output_format, lambda: "\n".join(_lines(answer)))
+    if nodes.count and source.snapshot is not None:
+        raise click.UsageError("--nodes makes a cluster of its own, so it cannot be combined with --snapshot")
+    batches = [read_objects([file]) for file in files]
+    where = namespace or ("default" if nodes.count else source.default_namespace())
+    with progress.shown() as bar:
+        snapshot = nodes.snapshot() if nodes.count else source.facts(bar)
+        answer = simulate(snapshot, batches, where, bar)
+    output.write(answer, output_format, lambda: "\n".join(_lines(answer, live.width())))
     if answer.fits:
         return exits.OK
     return exits.UNDECIDED if answer.undecided else exits.NO
 
 
-def simulate(snapshot: Snapshot, objects: list[dict[str, Any]], namespace: str = "default") -> Answer:
-    """Let the cluster come to rest, submit, and let it come to rest again."""
+def simulate(snapshot: Snapshot, batches: list[Batch], namespace: str = "default", bar: Bar | None = None) -> Answer:
+    """Let the cluster come to rest; then submit batch after batch, and let it come to rest again each time."""
     from muster.cli.submission import submit
     from muster.scheduler.rehearsal import Rehearsal
-    from muster.scheduler.snapshot import brain_of
 
-    facts = asyncio.run(submit(objects, snapshot, namespace))
-    schedulers = {event.object.spec.scheduler_name for event in facts if event.kind == "Pod"}
-    known = msgspec.structs.replace(snapshot, schedulers=tuple(sorted({*snapshot.schedulers, *schedulers})))
-    before = Rehearsal(brain_of(known, source.config_for(known))).run()
-    after = Rehearsal(before.brain, now=before.now)
-    for event in facts:
-        after.brain.handle(event, after.now)
-    after.run()
-    return _answer(after, facts)
+    facts = asyncio.run(submit(batches, snapshot, namespace))
+    pods = [event.object for batch in facts for event in batch if event.kind == "Pod"]
+    names = {pod.spec.scheduler_name for pod in pods}
+    known = msgspec.structs.replace(snapshot, schedulers=tuple(sorted({*snapshot.schedulers, *names})))
+    brain = source.brain_for(known, bar)
+    if bar is not None:
+        bar.stage("Deciding")
+    Rehearsal(brain).run()
+    after = Rehearsal(brain)
+    for batch in facts:
+        for event in batch:
+            brain.handle(event, after.now)
+        after.run()
+    return _answer(after, [_ref(pod) for pod in pods], facts)
 
 
-def _answer(rehearsal: Rehearsal, facts: list[Changed]) -> Answer:
-    submitted = {event.object.metadata.uid for event in facts if event.kind == "Pod"}
+def _ref(pod: Any) -> Ref:
+    from muster.scheduler.decisions import Ref
+
+    return Ref("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+
+
+def _answer(rehearsal: Rehearsal, submitted: list[Ref], facts: list[list[Changed]]) -> Answer:
     members = rehearsal.brain.world.forest.members
-    placed = [Placement(_name(ref), node) for ref, node in rehearsal.placed.items() if ref.uid in submitted]
-    waiting = [
-        Waiting(_name(members[uid].ref), _reason(rehearsal, uid))
-        for uid in sorted(submitted, key=lambda uid: _name(members[uid].ref) if uid in members else "")
-        if uid in members and not members[uid].node
-    ]
+    placed = [Placement(_name(ref), rehearsal.placed[ref]) for ref in submitted if ref in rehearsal.placed]
+    waiting = [_waiting(rehearsal, ref) for ref in submitted if ref.uid in members and not members[ref.uid].node]
     victims = tuple(Victim(_name(pod), f"{by.kind}/{by.name}") for pod, by in rehearsal.victims.items())
-    groups = {
-        f"{ref.kind}/{ref.name}": f"{word.reason}: {word.message}" if word.message else word.reason
+    ours = {event.object.metadata.uid for batch in facts for event in batch}
+    groups = tuple(
+        GroupWord(ref.kind, ref.namespace, ref.name, word.status, word.reason, word.message)
         for ref, word in rehearsal.words.items()
-        if ref.kind != "Pod" and word.type.endswith("Scheduled")
-    }
-    undecided = any("PlacementNotGuaranteed" in text for text in groups.values())
-    return Answer(not waiting, undecided, tuple(sorted(placed, key=lambda p: p.pod)), victims, tuple(waiting), groups)
+        if ref.kind != "Pod" and ref.uid in ours and word.type.endswith("Scheduled")
+    )
+    fits = len(placed) == len(submitted)
+    undecided = bool(waiting) and all(each.undecided for each in waiting)
+    placements = tuple(sorted(placed, key=lambda placement: output.natural(placement.pod)))
+    return Answer(fits, undecided, len(submitted), placements, victims, tuple(waiting), groups)
 
 
-def _reason(rehearsal: Rehearsal, uid: str) -> str:
-    words = [word for ref, word in rehearsal.words.items() if ref.uid == uid]
-    if words:
-        return words[-1].message
-    member = rehearsal.brain.world.forest.members[uid]
-    group = member.group
-    if group is not None and not group.seen:
-        return f"pod group {group.key.name} does not exist"
-    return f"its group has {group.known} of {group.minimum} members" if group is not None else ""
+def _waiting(rehearsal: Rehearsal, ref: Ref) -> Waiting:
+    from muster.scheduler.waiting import own_wait
+    from muster.scheduler.words import UNDECIDED_PREFIX
+
+    member = rehearsal.brain.world.forest.members[ref.uid]
+    group, said = member.group, rehearsal.words.get(ref)
+    if said is not None:
+        text = said.message
+    elif group is not None and not group.seen:
+        text = f"pod group {group.key.name} does not exist"
+    elif group is not None and not group.admissible:
+        text = f"pod group {group.key.name}: {own_wait(group)[1]}"
+    elif group is not None and not group.root().seen:
+        text = f"composite pod group {group.root().key.name} does not exist"
+    elif group is not None and not group.root().admissible:
+        text = f"composite pod group {group.root().key.name}: {own_wait(group.root())[1]}"
+    else:
+        text = "it has scheduling gates, or its group has members that do"
+    return Waiting(_name(ref), text, UNDECIDED_PREFIX in text)
 
 
-def _name(ref: Any) -> str:
+def _name(ref: Ref) -> str:
     return f"{ref.namespace}/{ref.name}"
 
 
-def _lines(answer: Answer) -> Iterator[str]:
+# --- for people ------------------------------------------------------------------------------------
+
+
+def _lines(answer: Answer, width: int) -> Iterator[str]:
     if answer.placements:
-        by_node: dict[str, list[str]] = {}
-        for placement in answer.placements:
-            by_node.setdefault(placement.node, []).append(placement.pod)
-        yield output.table(["node", "pods", "names"], [(n, len(p), _few(p)) for n, p in sorted(by_node.items())])
+        yield from _cut(output.table(["node", "pods", "names"], list(_by_node(answer))), width)
         yield ""
     if answer.victims:
-        yield output.table(["evicted", "for"], [(victim.pod, victim.preemptor) for victim in answer.victims])
+        rows = [(_few(names), by) for by, names in _grouped((v.preemptor, v.pod) for v in answer.victims)]
+        yield from _cut(output.table(["evicted", "for"], rows), width)
         yield ""
-    if answer.pending:
-        yield output.table(["pending", "why"], _grouped(answer.pending))
+    for reason, names in _grouped((each.reason, each.pod) for each in answer.pending):
+        yield from textwrap.wrap(f"Pending: {_few(names)}", width, subsequent_indent="  ", break_on_hyphens=False)
+        yield from textwrap.wrap(reason, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
         yield ""
-    total = len(answer.placements) + len(answer.pending)
-    evicted = f", {len(answer.victims)} pods would be evicted" if answer.victims else ""
+    yield _verdict(answer)
+
+
+def _verdict(answer: Answer) -> str:
+    if not answer.pods:
+        return "There is nothing to place: the manifests add no pods. Nothing was changed."
+    evicted = f", {say_count(len(answer.victims), 'pod')} would be evicted" if answer.victims else ""
     verdict = "It fits" if answer.fits else ("Undecided" if answer.undecided else "It does not fit")
-    yield f"{verdict}: {len(answer.placements)} of {total} pods would be bound{evicted}. Nothing was changed."
+    bound = f"{len(answer.placements)} of {say_count(answer.pods, 'pod')} would be bound"
+    return f"{verdict}: {bound}{evicted}. Nothing was changed."
+
+
+def _by_node(answer: Answer) -> Iterator[tuple[str, int, str]]:
+    found = _grouped((placement.node, placement.pod) for placement in answer.placements)
+    rows = sorted(found, key=lambda row: output.natural(row[0]))
+    for node, pods in rows[:MOST_NODES]:
+        yield node, len(pods), _few(pods)
+    rest = rows[MOST_NODES:]
+    if rest:
+        yield f"{len(rest)} more nodes", sum(len(pods) for _, pods in rest), "(-o json lists them)"
+
+
+def _cut(table: str, width: int) -> Iterator[str]:
+    return (live.fit(line, width) for line in table.splitlines())
 
 
 def _few(names: list[str]) -> str:
-    shown = ", ".join(sorted(names)[:3])
+    shown = ", ".join(sorted(names, key=output.natural)[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
-def _grouped(pending: tuple[Waiting, ...]) -> list[tuple[str, str]]:
-    """Pods with one reason in one row."""
-    by_reason: dict[str, list[str]] = {}
-    for each in pending:
-        by_reason.setdefault(each.reason, []).append(each.pod)
-    return [(_few(names), reason) for reason, names in by_reason.items()]
+def _grouped(pairs: Any) -> list[tuple[str, list[str]]]:
+    """What has one reason, one node or one preemptor, together."""
+    found: dict[str, list[str]] = {}
+    for key, name in pairs:
+        found.setdefault(key, []).append(name)
+    return list(found.items())

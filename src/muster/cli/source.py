@@ -18,6 +18,7 @@ import click
 from muster.cli import exits
 
 if TYPE_CHECKING:
+    from muster.cli.progress import Bar
     from muster.client.protocol import Client
     from muster.scheduler.config import Config
     from muster.scheduler.cycle import Brain
@@ -55,10 +56,12 @@ class Source:
             return "default"
         from muster.client.kubeconfig import load
 
-        return getattr(load(self.kubeconfig, self.context), "namespace", "") or "default"
+        return load(self.kubeconfig, self.context).namespace or "default"
 
-    def facts(self) -> Snapshot:
+    def facts(self, bar: Bar | None = None) -> Snapshot:
         """What the cluster looks like."""
+        if bar is not None:
+            bar.stage("Reading the cluster")
         if self.snapshot is not None:
             return read_snapshot(self.snapshot)
 
@@ -107,8 +110,11 @@ def config_for(snapshot: Snapshot) -> Config:
     return default_config(*sorted({*snapshot.schedulers, "default-scheduler", "muster"}))
 
 
-def brain_for(snapshot: Snapshot) -> Brain:
+def brain_for(snapshot: Snapshot, bar: Bar | None = None) -> Brain:
     """A brain that knows the cluster."""
     from muster.scheduler.snapshot import brain_of
 
-    return brain_of(snapshot, config_for(snapshot))
+    if bar is None:
+        return brain_of(snapshot, config_for(snapshot))
+    total = len(snapshot)
+    return brain_of(snapshot, config_for(snapshot), lambda events: bar.through(events, "Taking it in", total))

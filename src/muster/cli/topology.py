@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from muster.cli import exits, live, output, source
+from muster.scheduler.words import say_count, short_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 LEVELS = ("topology.kubernetes.io/zone", "topology.muster.dev/block", "topology.muster.dev/rack")
 GPU = "nvidia.com/gpu"
+HOSTNAME = "kubernetes.io/hostname"
 
 
 class Place(msgspec.Struct, frozen=True, rename="camel"):
     """One domain, as `-o json` prints it. `seats` is the largest gang of the asked shape that fits inside."""
 
     key: str
-    value: str
+    value: str  # empty for nodes without the label
     depth: int
     nodes: int
     free_nodes: int
@@ -41,6 +43,7 @@ class Map(msgspec.Struct, frozen=True, rename="camel"):
 
 @click.command(name="topology")
 @click.option("--key", "keys", multiple=True, help="A label key that makes a level, widest first; repeatable.")
+@click.option("--nodes", "each_node", is_flag=True, help="List every node, too.")
 @click.option("--cpu", default=None, help="CPUs of the pod whose seats are counted.")
 @click.option("--memory", default=None, help="Its memory.")
 @click.option("--gpu", default=None, help="Its GPUs.  [default: a whole node's]")
@@ -49,6 +52,7 @@ class Map(msgspec.Struct, frozen=True, rename="camel"):
 @output.option
 def command(
     keys: tuple[str, ...],
+    each_node: bool,
     cpu: str | None,
     memory: str | None,
     gpu: str | None,
@@ -61,9 +65,10 @@ def command(
     Without --cpu, --memory and --gpu the pod whose seats are counted fills a node's GPUs, or takes one CPU.
     """
     asked = {name: amount for name, amount in (("cpu", cpu), ("memory", memory), (GPU, gpu)) if amount is not None}
+    _check(asked)
 
     def found() -> Map:
-        return topology(_brain(source), keys, asked)
+        return topology(_brain(source), keys, asked, each_node=each_node)
 
     if output_format != "table":
         output.write(found(), output_format, str)
@@ -72,24 +77,36 @@ def command(
     return exits.OK
 
 
+def _check(asked: dict[str, str]) -> None:
+    from muster.api import quantity
+
+    for name, amount in asked.items():
+        try:
+            quantity.milli(amount)
+        except ValueError:
+            raise click.UsageError(f"{amount!r} is no amount of {name}; for instance: 4, 500m, 64Gi") from None
+
+
 def _brain(asked: source.Source) -> Brain:
     return source.brain_for(asked.facts())
 
 
-def topology(brain: Brain, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None) -> Map:
-    """Count seats by domain at every level."""
+def topology(
+    brain: Brain, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None, *, each_node: bool = False
+) -> Map:
+    """Count seats by domain at every level. A cluster without known levels is shown node by node."""
     cluster = brain.world.cluster
     levels = list(keys) or [key for key in LEVELS if (cluster.labels(key) > 0).any()]
+    if (each_node or not levels) and HOSTNAME not in levels:
+        levels.append(HOSTNAME)
     pod = asked or _default_pod(brain)
-    shape = _shape(brain, pod)
     with cluster.trial() as trial:
-        seats = trial.seats(shape)
-    alive = cluster.alive[: cluster.size]
+        seats = trial.seats(_shape(brain, pod))
     largest: dict[str, int] = {}
-    for key in levels:
+    for key in dict.fromkeys([*levels, HOSTNAME]):
         sums = np.bincount(cluster.labels(key), weights=seats)[1:]
         largest[key] = int(sums.max()) if len(sums) else 0
-    places = tuple(_places(brain, levels, 0, alive, seats))
+    places = tuple(_places(brain, levels, list(pod), 0, cluster.alive[: cluster.size], seats))
     return Map(pod, int(seats.sum()), largest, places)
 
 
@@ -111,54 +128,58 @@ def _shape(brain: Brain, requests: dict[str, str]) -> Shape:
     return brain.world.cluster.shape(msgspec.convert(body, Pod), profile)
 
 
-def _places(brain: Brain, levels: list[str], depth: int, inside: Any, seats: Any) -> Iterator[Place]:
+def _places(brain: Brain, levels: list[str], names: list[str], depth: int, inside: Any, seats: Any) -> Iterator[Place]:
     if depth == len(levels):
         return
     cluster, key = brain.world.cluster, levels[depth]
     column = cluster.labels(key)
-    values = sorted((cluster.label_value(key, int(v)), int(v)) for v in np.unique(column[inside]) if v)
-    for name, value in sorted(values, key=lambda item: _natural(item[0])):
+    found = {int(value): cluster.label_value(key, int(value)) if value else "" for value in np.unique(column[inside])}
+    for value, name in sorted(found.items(), key=lambda item: (not item[1], output.natural(item[1]))):
         here = inside & (column == value)
-        yield Place(
-            key, name, depth, int(here.sum()), int((seats[here] > 0).sum()), int(seats[here].sum()), _used(brain, here)
-        )
-        yield from _places(brain, levels, depth + 1, here, seats)
+        free = int((seats[here] > 0).sum())
+        yield Place(key, name, depth, int(here.sum()), free, int(seats[here].sum()), _used(brain, names, here))
+        yield from _places(brain, levels, names, depth + 1, here, seats)
 
 
-def _natural(name: str) -> list[tuple[int, int | str]]:
-    """rack-2 before rack-10."""
-    import re
-
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part]
-
-
-def _used(brain: Brain, here: Any) -> dict[str, str]:
+def _used(brain: Brain, names: list[str], here: Any) -> dict[str, str]:
+    """Of the resources that were asked for, how much is in use and how much there is; memory in GiB."""
     cluster = brain.world.cluster
-    shown = [name for name in (GPU, "cpu") if name in cluster.row][:1]
     used: dict[str, str] = {}
-    for name in shown:
+    for name in [name for name in names if name in cluster.row]:
         row = cluster.row[name]
-        divisor = 1000 if name == "cpu" else 1
+        divisor = {"cpu": 1000, "memory": 1 << 30}.get(name, 1)
         used[name] = f"{int(cluster.used[row][here].sum()) // divisor}/{int(cluster.alloc[row][here].sum()) // divisor}"
     return used
 
 
 def screen(found: Map, width: int) -> str:
     """Levels indented, a bar for what is in use, the seats that are left."""
-    asked = ", ".join(f"{amount} {name}" for name, amount in found.pod.items())
-    lines = [f"Seats for pods of {asked}: {found.total_seats} in all"]
-    lines += [f"  largest gang in one {key.rsplit('/', 1)[-1]}: {seats}" for key, seats in found.largest.items()]
+    asked = ", ".join(f"{amount} {short_key(name)}" for name, amount in found.pod.items())
+    lines = [f"{say_count(found.total_seats, 'free seat')} for pods of {asked}; the largest gang of them"]
+    lines += [f"  {_where(key)}: {seats}" for key, seats in found.largest.items()]
     lines.append("")
-    names = ["  " * place.depth + place.value for place in found.places]
+    names = ["  " * place.depth + (place.value or f"(no {short_key(place.key)})") for place in found.places]
     column = max((len(name) for name in names), default=4)
-    for name, place in zip(names, found.places, strict=True):
-        used = "  ".join(f"{_bar(text)} {text} {resource}" for resource, text in place.used.items())
-        seats = f"{place.seats} seats on {place.free_nodes} of {place.nodes} nodes"
-        lines.append(live.fit(f"{name.ljust(column)}  {used}  {seats}", width))
+    used = [[f"{text} {short_key(resource)}" for resource, text in place.used.items()] for place in found.places]
+    cells = 12 if width >= 80 else 6
+    wide = max((len(text) for texts in used for text in texts), default=0)
+    for name, place, texts in zip(names, found.places, used, strict=True):
+        pairs = zip(place.used.values(), texts, strict=True)
+        bars = "  ".join(f"{_bar(amount, cells)} {text.ljust(wide)}" for amount, text in pairs)
+        lines.append(live.fit(f"{name.ljust(column)}  {bars}  {_seats(place)}".rstrip(), width))
     return "\n".join(lines)
 
 
-def _bar(text: str, cells: int = 12) -> str:
+def _where(key: str) -> str:
+    return "on one node" if key == HOSTNAME else f"in one {short_key(key)}"
+
+
+def _seats(place: Place) -> str:
+    seats = say_count(place.seats, "seat")
+    return seats if place.key == HOSTNAME else f"{seats} on {place.free_nodes} of {say_count(place.nodes, 'node')}"
+
+
+def _bar(text: str, cells: int) -> str:
     used, _, total = text.partition("/")
     full = round(cells * int(used) / int(total)) if int(total) else 0
     return "█" * full + "·" * (cells - full)

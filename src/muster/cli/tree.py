@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from muster.api.groups import QUORUM_MET
 from muster.cli import exits, live, output, source
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Twig(msgspec.Struct, frozen=True, rename="camel"):
     topology: str | None
     domains: tuple[str, ...]
     nodes: dict[str, int]
+    reason: str = ""  # why it is not met, as its condition says
 
 
 @click.command(name="tree")
@@ -47,7 +49,8 @@ def command(name: str | None, namespace: str | None, watch: bool, source: source
     def found() -> list[Twig]:
         twigs = trees(_brain(source), namespace, name)
         if name is not None and not twigs:
-            raise exits.Failure(f'no group "{name}" exists', exits.BAD_INPUT)
+            where = f' in namespace "{namespace}"' if namespace else ""
+            raise exits.Failure(f'no group "{name}" exists{where}', exits.BAD_INPUT)
         return twigs
 
     if output_format != "table":
@@ -86,10 +89,22 @@ def _twigs(world: World, group: Group, depth: int) -> Iterator[Twig]:
         group.quorum_bound,
         key,
         domains,
-        dict(sorted(nodes.items())) if group.is_leaf else {},
+        dict(sorted(nodes.items(), key=lambda item: output.natural(item[0]))) if group.is_leaf else {},
+        "" if group.quorum_bound else _reason(group),
     )
     for child in group.ordered_children():
         yield from _twigs(world, child, depth + 1)
+
+
+def _reason(group: Group) -> str:
+    """The last word on a group that is not whole: that it fell below its minimum, or why it never started."""
+    if group.obj is None:
+        return "does not exist"
+    conditions = {c.type: c for c in group.obj.status.conditions or ()}
+    said = conditions.get(QUORUM_MET)
+    if said is None or said.status == "True":
+        said = next((c for type_, c in conditions.items() if type_.endswith("Scheduled") and c.status != "True"), None)
+    return said.reason if said is not None else ""
 
 
 def screen(twigs: list[Twig], width: int) -> str:
@@ -101,8 +116,10 @@ def screen(twigs: list[Twig], width: int) -> str:
 def _line(twig: Twig) -> str:
     mark = "●" if twig.met else "○"
     kind = {"PodGroup": "pg", "CompositePodGroup": "cpg"}[twig.kind]
-    place = f"  {twig.topology.rsplit('/', 1)[-1]}={','.join(twig.domains)}" if twig.topology and twig.domains else ""
+    short = twig.topology.rsplit("/", 1)[-1] if twig.topology else ""
+    place = f"  {short}={','.join(twig.domains)}" if twig.domains else (f"  one {short}" if short else "")
     pending = f"  {twig.pending} pending" if twig.pending else ""
+    pending += f"  {twig.reason}" if twig.reason else ""
     nodes = _nodes(twig.nodes)
     where = f"  on {nodes}" if nodes else ""
     home = f" ({twig.namespace})" if twig.depth == 0 else ""

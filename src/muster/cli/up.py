@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muster.cli import exits
+from muster.cli import exits, node_options
 
 if TYPE_CHECKING:
     from muster.plane.options import Options
@@ -36,14 +36,7 @@ DEFAULT_DATA = Path("~/.muster")
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the kubeconfig.  [default: kubeconfig in the data directory]",
 )
-@click.option(
-    "--nodes", type=click.IntRange(0, 100_000), default=3, show_default=True, help="Simulated nodes; 0: none."
-)
-@click.option("--node-cpu", default="64", show_default=True, help="CPUs of a node.")
-@click.option("--node-memory", default="512Gi", show_default=True, help="Memory of a node.")
-@click.option("--node-gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node.")
-@click.option("--nodes-per-rack", type=click.IntRange(1), default=8, show_default=True, help="Nodes in a rack.")
-@click.option("--racks-per-block", type=click.IntRange(1), default=4, show_default=True, help="Racks in a block.")
+@node_options.options(3, "Simulated nodes; 0: none.  [default: 3]")
 @click.option("--no-scheduler", is_flag=True, help="Leave pods to another scheduler.")
 @click.option("--no-controllers", is_flag=True, help="Leave upkeep to other controllers.")
 @click.option("--feature-gates", default="", metavar="A=true,B=false", help="Switch features.")
@@ -86,12 +79,7 @@ def _options(
     data: Path | None,
     memory: bool,
     kubeconfig: Path | None,
-    nodes: int,
-    node_cpu: str,
-    node_memory: str,
-    node_gpu: int,
-    nodes_per_rack: int,
-    racks_per_block: int,
+    nodes: node_options.NodeFlags,
     no_scheduler: bool,
     no_controllers: bool,
     feature_gates: str,
@@ -99,7 +87,7 @@ def _options(
     token_file: Path | None,
 ) -> Options:
     from muster.api import gates
-    from muster.plane.options import NodeOptions, Options
+    from muster.plane.options import Options
 
     if memory and data is not None:
         raise click.UsageError("--memory keeps nothing, so it cannot be combined with --data")
@@ -121,7 +109,7 @@ def _options(
         controllers=not no_controllers,
         scheduler=not no_scheduler,
         scheduler_config=config,
-        nodes=NodeOptions(nodes, node_cpu, node_memory, node_gpu, nodes_per_rack, racks_per_block),
+        nodes=nodes.options(),
         gates=chosen,
     )
 

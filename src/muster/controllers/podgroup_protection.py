@@ -46,7 +46,7 @@ class PodGroupProtection(Controller):
 
     def named_by(self, pod: UpkeepPod) -> str:
         group = pod.spec.scheduling_group
-        return group.pod_group_name if group is not None else ""
+        return (group.pod_group_name or "") if group is not None else ""
 
     async def named_live(self, group: Whole) -> list[UpkeepPod]:
         """The pods that name a group, as the server itself knows them."""

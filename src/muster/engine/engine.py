@@ -324,6 +324,8 @@ class Engine:
             decisions = self.brain.next(now)
             if self._log is not None:
                 self._log.turn(decisions, now)
+            if isinstance(self.brain, Brain):
+                self.metrics.considered(self.brain.take_rounds(), time.perf_counter() - began)
             if not decisions:
                 return
             self.metrics.decided(decisions, time.perf_counter() - began)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from muster.api.errors import ApiError
 from muster.api.groups import GROUP, HUB
 from muster.api.resources import Resource
 from muster.api.versions import convert
@@ -20,15 +22,32 @@ PAGE = 5000
 
 
 async def gather(client: Client, taken_at: str = "") -> Snapshot:
-    """Everything the scheduler would know now. Raises ApiError 403 for the first right that is missing."""
+    """Everything the scheduler would know now. Raises ApiError 403, naming every right that is missing."""
     served = await discover(client)
     kinds = [resource for kind, resource in served.resources.items() if kind in KINDS]
-    found = await asyncio.gather(*(_list(client, resource) for resource in kinds))
-    objects = {resource.kind: listed for resource, listed in zip(kinds, found, strict=True)}
+    found = await asyncio.gather(*(_list(client, resource) for resource in kinds), return_exceptions=True)
+    objects = dict(_seen(zip(kinds, found, strict=True)))
     member = ByLabel(lambda pod, why: None) if served.groups == CRDS else ByField()
     objects["Pod"] = [member(pod) for pod in objects.get("Pod", ())]
     schedulers = sorted({pod.spec.scheduler_name for pod in objects["Pod"] if pod.spec.scheduler_name})
     return Snapshot(objects, tuple(schedulers), taken_at)
+
+
+def _seen(answers: Iterable[tuple[Resource, list[Any] | BaseException]]) -> Iterable[tuple[str, list[Any]]]:
+    """The lists by kind, if there is one of every kind."""
+    seen: list[tuple[str, list[Any]]] = []
+    hidden: list[str] = []
+    for resource, answer in answers:
+        if isinstance(answer, ApiError) and answer.code == 403:
+            hidden.append(resource.plural)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            seen.append((resource.kind, answer))
+    if hidden:
+        text = f"listing {', '.join(sorted(hidden))} in the whole cluster is forbidden to this user"
+        raise ApiError(403, "Forbidden", text)
+    return seen
 
 
 async def _list(client: Client, resource: Resource) -> list[Any]:

@@ -16,13 +16,15 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED
-from muster.scheduler.decisions import Bind, Decision, Evict, Ref, SetCondition
+from muster.scheduler.decisions import Bind, Decision, Ref, SetCondition
 from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, EvictFailed, Removed
+from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, Round
 
 LONG = [0.001 * 2**i for i in range(15)]
 SLI = [0.01 * 2**i for i in range(20)]
 ATTEMPTS = [1, 2, 4, 8, 16]
 VICTIMS = [1, 2, 4, 8, 16, 32, 64]
+EVALUATION = [0.001 * 2**i for i in range(16)]
 WORKLOAD_VICTIMS = [2**i for i in range(11)]
 GROUP_CONDITIONS = (POD_GROUP_INITIALLY_SCHEDULED, COMPOSITE_INITIALLY_SCHEDULED)
 
@@ -34,6 +36,13 @@ QUEUES = {
     "waiting": "incomplete",
     "binding": "pending",
     "preempting": "pending",
+}
+# A round's outcome as a status code name, and as the result of a group's attempt.
+_STATUSES = {
+    NOMINATED: ("Success", "success"),
+    NO_VICTIMS: ("Unschedulable", "unschedulable"),
+    UNDECIDED: ("Unschedulable", "unschedulable"),
+    REFUSED: ("Error", "error"),
 }
 _RESULTS = {"Scheduled": "scheduled", "Unschedulable": "unschedulable", "WaitingForVictims": "waiting_on_preemption"}
 
@@ -76,8 +85,8 @@ class Metrics:
         )
         self.pod_attempts = histogram("pod_scheduling_attempts", "Attempts until a pod was bound.", ATTEMPTS)
         self.incoming = counter("queue_incoming_pods", "Pods that entered the queue.", ("queue", "event"))
-        self.preemptions = counter("preemption_attempts", "Turns that evicted pods.")
-        self.victims = histogram("preemption_victims", "Victims of one turn.", VICTIMS)
+        self.preemptions = counter("preemption_attempts", "Times that eviction was considered for a pod.")
+        self.victims = histogram("preemption_victims", "Victims chosen for one pod.", VICTIMS)
 
     def _groups(self) -> None:
         counter, histogram = self._counter, self._histogram
@@ -91,10 +100,22 @@ class Metrics:
             "podgroup_scheduling_algorithm_duration_seconds", "Time the brain took for a group's turn.", LONG
         )
         self.workload_preemptions = counter(
-            "workload_preemption_attempts", "Evictions made for groups, by outcome.", ("result",)
+            "workload_preemption_attempts", "Times that eviction was considered for a group.", ("result",)
         )
         self.workload_victims = histogram(
-            "workload_preemption_victims", "Victims of one group's eviction.", WORKLOAD_VICTIMS
+            "workload_preemption_victims", "Victims chosen for one group.", WORKLOAD_VICTIMS
+        )
+        self.disruptions = histogram(
+            "preemption_workload_disruptions", "Units that one eviction disrupts.", WORKLOAD_VICTIMS, ("preemptor",)
+        )
+        self.evaluation_seconds = histogram(
+            "preemption_evaluation_duration_seconds",
+            "Time of a turn that considered eviction.",
+            EVALUATION,
+            ("preemptor", "result"),
+        )
+        self.pdb_violations = counter(
+            "preemption_pdb_violations", "Pods chosen although their budget forbids it.", ("preemptor",)
         )
 
     def _writes(self) -> None:
@@ -154,8 +175,20 @@ class Metrics:
             elif isinstance(decision, Bind):
                 profile = self.profile_of(decision.pod)
                 self.attempt_seconds.labels("scheduled", profile).observe(seconds / seats)
-        if counts[Evict]:
-            self._evicted([each for each in decisions if isinstance(each, Evict)])
+
+    def considered(self, rounds: list[Round], seconds: float) -> None:
+        """What a turn considered evicting, and how long the turn took."""
+        for found in rounds:
+            status, result = _STATUSES[found.result]
+            self.evaluation_seconds.labels(found.preemptor, status).observe(seconds)
+            if found.preemptor == "pod":
+                self.preemptions.inc()
+            else:
+                self.workload_preemptions.labels(result).inc()
+            if found.result == NOMINATED:
+                (self.victims if found.preemptor == "pod" else self.workload_victims).observe(found.victims)
+                self.disruptions.labels(found.preemptor).observe(found.units)
+                self.pdb_violations.labels(found.preemptor).inc(found.budget_violations)
 
     def _said(self, decision: SetCondition, seconds: float) -> None:
         if decision.about.kind == "Pod":
@@ -172,15 +205,6 @@ class Metrics:
             self.group_attempts.labels(result, profile).inc()
             self.group_seconds.labels(result, profile).observe(seconds)
             self.group_algorithm_seconds.observe(seconds)
-
-    def _evicted(self, evictions: list[Evict]) -> None:
-        for preemptor, count in Tally(each.preemptor for each in evictions).items():
-            if preemptor.kind == "Pod":
-                self.preemptions.inc()
-                self.victims.observe(count)
-            else:
-                self.workload_preemptions.labels("success").inc()
-                self.workload_victims.observe(count)
 
     def wrote(self, call: str, fault: str, seconds: float) -> None:
         """A write has ended."""

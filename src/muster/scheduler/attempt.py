@@ -46,7 +46,7 @@ def attempt(world: World, root: Root, now: float) -> list[Decision]:
     fault = find_fault(root.group, world.forest) if root.group is not None else None
     if fault is not None:
         return list(_reject(world, root, fault, now))
-    demand = demand_of(root, world.shape_of, world.domain_of)
+    demand = current_demand(world, root)
     promised = evicting.promised(world, root, demand)
     if promised is not None:
         return list(_commit(world, root, promised))
@@ -85,7 +85,7 @@ def evaluate(world: World, root: Root, demand: Demand | None = None, evicted: It
 
 
 def current_demand(world: World, root: Root) -> Demand:
-    """What a root asks for. A selector met for the first time tells pods apart anew, so then all shapes are asked again."""
+    """What a root asks for. A selector met for the first time tells pods apart anew: then shapes are asked again."""
     while True:
         known = len(world.cluster.tallies.keys)
         demand = demand_of(root, world.shape_of, world.domain_of)
@@ -114,24 +114,29 @@ def _commit(world: World, root: Root, placed: Placed) -> Iterator[Decision]:
 
 def take_seats(world: World, seated: Sequence[tuple[Root, Seat]]) -> Iterator[Decision]:
     """Count pods as seated from now on, and ask for their binds."""
-    members = world.forest.members
-    for _, seat in seated:
-        world.cluster.assume(members[seat.uid].pod, seat.node)
-    world.forest.assume((members[seat.uid], seat.node) for _, seat in seated)
-    for root, seat in seated:
-        root.in_flight.add(seat.uid)
-        yield from _ask_for_volumes(world, members[seat.uid])
-        yield Bind(members[seat.uid].ref, seat.node)
+    world.version += 1
+    found = world.forest.members
+    members = [found[seat.uid] for _, seat in seated]
+    footprints = [world.shape_of(member).footprint for member in members]
+    nodes = [seat.node for _, seat in seated]
+    pods = [member.pod for member in members]
+    world.cluster.assume_many(zip(pods, footprints, nodes, strict=True))
+    world.forest.assume(zip(members, nodes, strict=True))
+    for (root, _), member, footprint, node in zip(seated, members, footprints, nodes, strict=True):
+        root.in_flight.add(member.uid)
+        if footprint.claims:
+            yield from _ask_for_volumes(world, member, footprint.claims)
+        yield Bind(member.ref, node)
     for root in {root.key: root for root, _ in seated}.values():
         world.queue.settle(root)
         world.queue.set_aside(root, BINDING)
 
 
-def _ask_for_volumes(world: World, member: Member) -> Iterator[Decision]:
+def _ask_for_volumes(world: World, member: Member, claims: Iterable[str]) -> Iterator[Decision]:
     """Claims that waited for their pod: a free volume that was counted on is kept for them, or one is made there."""
     storage = world.cluster.storage
     namespace = member.ref.namespace
-    for name in world.shape_of(member).footprint.claims:
+    for name in claims:
         key = (namespace, name)
         claim = storage.claims.get(key)
         if claim is None or bound(claim):

@@ -14,6 +14,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from muster.api.types import Node, Pod
 from muster.scheduler import changes
 from muster.scheduler.arrays import Ints
@@ -109,8 +111,23 @@ class Cluster(NodeColumns):
     def assume(self, pod: Pod, node: str) -> None:
         """Count a pod on a node before the API has confirmed it."""
         self._must_be_settled()
-        self._leave(pod.metadata.uid)
         self._enter(pod, node, assumed=True)
+
+    def assume_many(self, seated: Iterable[tuple[Pod, Footprint, str]]) -> None:
+        """`assume` in turn for pods whose footprints are known; what a node gains is added up first."""
+        self._must_be_settled()
+        gained: dict[Footprint, dict[int, int]] = {}
+        for pod, footprint, node in seated:
+            slot = self.index.get(node, -1)
+            if slot < 0 or footprint.claims or pod.metadata.deletion_timestamp is not None:
+                self.assume(pod, node)  # claims take free volumes in turn; the others do not count like the rest
+                continue
+            entry = self._note(pod, footprint, node, slot, assumed=True)
+            self.residents.setdefault(slot, {})[pod.metadata.uid] = entry
+            counts = gained.setdefault(footprint, {})
+            counts[slot] = counts.get(slot, 0) + 1
+        for footprint, counts in gained.items():
+            self.load_many(footprint, np.array(list(counts)), np.array(list(counts.values())))
 
     def forget(self, uid: str) -> None:
         """Take back an assumption that did not come true. A pod that the API shows as bound stays."""
@@ -171,19 +188,25 @@ class Cluster(NodeColumns):
         return _MOVED if left else _PLACED
 
     def _enter(self, pod: Pod, node: str, *, assumed: bool) -> Changes:
-        footprint = self._book.footprint(pod)
         slot = self.index.get(node, -1)
-        meta = pod.metadata
-        # There is one pod of a name at a time: a new one means that the old one is gone.
-        self._leave(self._uids.get((meta.namespace, meta.name), ""))
-        entry = PodEntry(pod, footprint, node, slot, assumed=assumed)
-        self.pods[meta.uid] = entry
-        self._uids[(meta.namespace, meta.name)] = meta.uid
+        entry = self._note(pod, self._book.footprint(pod), node, slot, assumed=assumed)
         if slot < 0:
-            self._homeless.setdefault(node, {})[meta.uid] = entry
+            self._homeless.setdefault(node, {})[pod.metadata.uid] = entry
             return changes.NOTHING
         self._settle(entry)
         return _PLACED
+
+    def _note(self, pod: Pod, footprint: Footprint, node: str, slot: int, *, assumed: bool) -> PodEntry:
+        """Into the register; what was there under its uid or its name leaves."""
+        uid, name = pod.metadata.uid, (pod.metadata.namespace, pod.metadata.name)
+        if uid in self.pods:
+            self._leave(uid)
+        # There is one pod of a name at a time: a new one means that the old one is gone.
+        if name in self._uids:
+            self._leave(self._uids[name])
+        entry = self.pods[uid] = PodEntry(pod, footprint, node, slot, assumed=assumed)
+        self._uids[name] = uid
+        return entry
 
     def _leave(self, uid: str) -> Changes:
         entry = self.pods.pop(uid, None)

@@ -24,6 +24,7 @@ from muster.scheduler.planning import validate
 from muster.scheduler.planning.demand import GroupKey, Leaf
 from muster.scheduler.planning.demand import Member as Wish
 from muster.scheduler.planning.verdict import Placed, Seat
+from muster.scheduler.preemption.round import Round
 from muster.scheduler.queue import Queue, Root
 from muster.scheduler.world import World
 
@@ -235,6 +236,12 @@ class Brain:
         return decisions
 
     # --- for those who look ------------------------------------------------------------------------
+
+    def take_rounds(self) -> list[Round]:
+        """The considerations of preemption since someone last asked."""
+        rounds = list(self.world.rounds)
+        self.world.rounds.clear()
+        return rounds
 
     def roots(self) -> Iterable[Root]:
         """The queue in order, for listings and explanations."""

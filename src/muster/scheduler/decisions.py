@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Ref(msgspec.Struct, frozen=True):
+class Ref(msgspec.Struct, frozen=True, gc=False):
     """One object, so exactly that a later one of the same name is not taken for it."""
 
     kind: str
@@ -20,7 +20,7 @@ class Ref(msgspec.Struct, frozen=True):
     uid: str = ""
 
 
-class Bind(msgspec.Struct, frozen=True, tag_field="do", tag="bind"):
+class Bind(msgspec.Struct, frozen=True, gc=False, tag_field="do", tag="bind"):
     pod: Ref
     node: str
 

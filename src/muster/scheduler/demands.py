@@ -24,7 +24,7 @@ def demand_of(root: Root, shape_of: ShapeOf, domain_of: DomainOf) -> Demand:
 
 def _tree(group: Group, shape_of: ShapeOf, domain_of: DomainOf) -> Demand:
     topology = group.topology
-    domains = _domains(group, topology, domain_of) if topology else ()
+    domains = domains_of(group, topology, domain_of) if topology else ()
     if group.is_leaf:
         pending = sorted(group.pending.values(), key=lambda member: member.order)
         members = tuple(_wish(member, shape_of) for member in pending)
@@ -37,7 +37,7 @@ def _wish(member: groups.Member, shape_of: ShapeOf) -> Member:
     return Member(member.uid, member.ref.namespace, member.ref.name, shape_of(member), member.traits[1])
 
 
-def _domains(group: Group, topology: str, domain_of: DomainOf) -> tuple[str, ...]:
+def domains_of(group: Group, topology: str, domain_of: DomainOf) -> tuple[str, ...]:
     """The domains that members sit in already; a node without the label counts as the domain without a name."""
     nodes = {member.node for leaf in group.leaves() for member in leaf.running.values()}
     return tuple(sorted({domain_of(node, topology) for node in nodes}))

@@ -93,16 +93,17 @@ def _going_suffices(world: World, root: Root, demand: Demand) -> preemption.Evic
 def _choose(world: World, root: Root, demand: Demand, now: float) -> preemption.Eviction | None:
     world.refused = {uid: until for uid, until in world.refused.items() if until > now}
     going = world.going()
-    units, in_flight = preemption.units(
-        world.forest, world.cluster, root.priority, marked=world.orphans, spared=going | world.refused.keys()
+    spared = going | world.refused.keys()
+    found = world.census.below(
+        root.priority, world.forest, world.cluster, world.version, marked=world.orphans, spared=spared
     )
-    if in_flight:
+    if found.in_flight:
         world.awaiting_binds.add(root.key)
     outcome = preemption.choose(
         demand,
         world.cluster,
-        units=units,
-        quorums=preemption.quorums(world.forest, units),
+        units=found.units,
+        quorums=found.quorums,
         budgets=list(world.budgets.values()),
         held=world.held_against(root),
         leaving=going,

@@ -8,20 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from muster.scheduler import preemption, waiting
+import msgspec
+
+from muster.scheduler import waiting
 from muster.scheduler.attempt import Outcome, evaluate
-from muster.scheduler.capacity import seats_when_empty
 from muster.scheduler.cycle import Brain
 from muster.scheduler.demands import root_key
 from muster.scheduler.explanation import Domain, Explanation, Lack, Level, Rule, Said, Suggestion
-from muster.scheduler.faults import find_fault, may_preempt
+from muster.scheduler.faults import find_fault
 from muster.scheduler.groups import PENDING, Group, Member
 from muster.scheduler.holders import holders, inside_of
-from muster.scheduler.planning.demand import Demand, GroupKey, Leaf, leaves
-from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Shortage, Undecided
-from muster.scheduler.queue import FALLBACK_SECONDS, Root
-from muster.scheduler.suggestions import suggest
+from muster.scheduler.planning.demand import Demand, GroupKey
+from muster.scheduler.planning.verdict import (
+    Infeasible,
+    Placed,
+    Shortage,
+    Undecided,
+)
+from muster.scheduler.queue import Root
+from muster.scheduler.reasons import empty_seats, few, me, say_never, say_preemption, say_stuck, say_wakes
+from muster.scheduler.suggestions import Through, suggest
 from muster.scheduler.words import (
     is_resource,
     kind_word,
@@ -29,9 +37,8 @@ from muster.scheduler.words import (
     say_amount,
     say_count,
     say_domain,
+    say_have,
     say_place,
-    say_shortage,
-    short_key,
     shortages_of,
 )
 from muster.scheduler.world import World
@@ -91,14 +98,14 @@ def _of_member(world: World, member: Member) -> Found:
     return world.queue.roots.get(root_key(member), member) if member.state == PENDING else member
 
 
-def explain(brain: Brain, target: Target) -> Explanation:
-    """Say why."""
+def explain(brain: Brain, target: Target, through: Through = iter) -> Explanation:
+    """Say why. `through` may count the sorts of suggestions as they are tried."""
     found = target.found
     if isinstance(found, Member):
         return _of_pod(brain.world, found)
     if isinstance(found, Group):
         return _of_group(brain.world, found)
-    return _of_root(brain, found, target)
+    return _of_root(brain, found, target, through)
 
 
 # --- what is not in the queue ----------------------------------------------------------------------
@@ -126,15 +133,15 @@ def _say_group(world: World, group: Group) -> tuple[str, str, str]:
     """Verdict, sentence and what it waits for, of a group without pending pods."""
     name = f"{kind_word(group.key.kind)} {group.key.name}"
     what = "members" if group.is_leaf else "child groups"
-    have = f"{group.confirmed} of {group.minimum} {what} are bound"
+    have = say_have(group.confirmed, group.minimum, what) + " are bound"
     if group.quorum_bound:
         place = _say_home(world, group)
         return "Running", f"{name} waits for nothing: {have}{place}", ""
     if not group.scheduled_once:
         reason, missing = waiting.own_wait(group)
-        return reason, f"{name} waits: {missing}", "the objects that are missing"
+        return reason, f"{name} waits: {missing}", "when what is missing is created"
     text = f"{name} is below its minimum: {have}, and no pod of it is pending"
-    return "BelowMinimum", text, "pods that take the place of those that are gone; whoever made them must make new ones"
+    return "BelowMinimum", text, "when its controller, or whoever made its pods, makes new ones"
 
 
 def _say_home(world: World, group: Group) -> str:
@@ -146,7 +153,7 @@ def _say_home(world: World, group: Group) -> str:
 # --- what is in the queue --------------------------------------------------------------------------
 
 
-def _of_root(brain: Brain, root: Root, target: Target) -> Explanation:
+def _of_root(brain: Brain, root: Root, target: Target, through: Through) -> Explanation:
     world = brain.world
     base = Explanation(
         *root.key,
@@ -160,25 +167,25 @@ def _of_root(brain: Brain, root: Root, target: Target) -> Explanation:
     )
     fault = find_fault(root.group, world.forest) if root.group is not None else None
     if fault is not None:
-        text = f"{_me(root)} cannot be scheduled as it is: {fault.message}"
-        return _with(base, root, world, fault.reason, text, target, wakes="a change of one of its objects")
+        text = f"{me(root)} cannot be scheduled as it is: {fault.message}"
+        return _with(base, root, world, fault.reason, text, target, wakes="when one of its objects changes")
     if root.group is not None and not (root.group.seen and root.group.admissible and not root.group.gated):
         return _unready(world, root, base, target)
     if root.member is not None and root.member.gated:
         gates = ", ".join(gate.name for gate in root.member.pod.spec.scheduling_gates or ())
-        text = f"{_me(root)} is held back by scheduling gates: {gates}"
-        return _with(base, root, world, waiting.GATED, text, target, wakes="the removal of its scheduling gates")
+        text = f"{me(root)} is held back by scheduling gates: {gates}"
+        return _with(base, root, world, waiting.GATED, text, target, wakes="when its scheduling gates are removed")
     outcome = evaluate(world, root)
     if isinstance(outcome.verdict, Placed):
-        ahead = f" after {say_count(base.position - 1, 'other')}" if base.position > 1 else ""
-        text = f"{_me(root)} fits now and is bound when its turn comes{ahead}"
-        return _with(base, root, world, "Placed", text, target, wakes="its turn")
+        ahead = f"; {base.position - 1} ahead of it in the queue may take the room first" if base.position > 1 else ""
+        text = f"{me(root)} fits now{ahead}"
+        return _with(base, root, world, "Placed", text, target, wakes="when its turn comes")
     leaving = _leaving_suffice(world, root, outcome.demand)
     if leaving:
-        text = f"{_me(root)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
-        wakes = "the end of " + _few(sorted(world.forest.members[uid].ref.name for uid in leaving))
+        text = f"{me(root)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
+        wakes = f"when they are gone: {few(sorted(world.forest.members[uid].ref.name for uid in leaving))}"
         return _with(base, root, world, waiting.FOR_VICTIMS, text, target, wakes=wakes)
-    return _stuck(brain, root, outcome, base, target)
+    return _stuck(brain, root, outcome, base, target, through)
 
 
 def _with(
@@ -187,18 +194,16 @@ def _with(
     world: World,
     verdict: str,
     sentence: str,
-    target: Target,
+    target: Target | None,
     *,
     wakes: str,
     shortages: tuple[Shortage, ...] = (),
     demand: Demand | None = None,
-    **more: object,
+    **more: Any,
 ) -> Explanation:
     """The explanation with its tree; says first how the object that was asked about belongs to it."""
-    import msgspec
-
     levels = tuple(_levels(world, root.group, shortages, demand)) if root.group is not None else ()
-    if target.kind != "Job" and (target.kind, target.name) != (root.key.kind, root.key.name):
+    if target is not None and target.kind != "Job" and (target.kind, target.name) != (root.key.kind, root.key.name):
         sentence = f"{kind_word(target.kind)} {target.name} is decided together with its tree: {sentence}"
     return msgspec.structs.replace(base, verdict=verdict, sentence=sentence, levels=levels, wakes=wakes, **more)
 
@@ -209,17 +214,15 @@ def _unready(world: World, root: Root, base: Explanation, target: Target) -> Exp
     asked = GroupKey(target.kind, root.key.namespace, target.name)
     own = notices.get(asked) or notices.get(root.key) or next(iter(notices.values()), None)
     if own is None:
-        text = f"{_me(root)} does not exist, and {say_count(root.group.pending_below, 'pod')} name it"
-        return _with(base, root, world, waiting.FOR_POD_GROUP, text, target, wakes="its creation")
+        text = f"{me(root)} does not exist, and {say_count(root.group.pending_below, 'pod')} name it"
+        return _with(base, root, world, waiting.FOR_POD_GROUP, text, target, wakes="when it is created")
     text = f"{kind_word(own.group.key.kind)} {own.group.key.name} waits: {own.message}"
     wakes = {
-        waiting.FOR_PARENT: f"the creation of compositepodgroup {root.key.name}",
-        waiting.GATED: "the removal of the scheduling gates",
-        waiting.FOR_MEMBERS: "the pods that are missing",
-    }.get(own.reason, "the pods and groups that are missing")
-    target = Target(own.group.key.kind, own.group.key.name, target.found) if own.group.key == asked else target
-    found = _with(base, root, world, own.reason, text, Target(root.key.kind, root.key.name, root), wakes=wakes)
-    return found
+        waiting.FOR_PARENT: f"when compositepodgroup {root.key.name} is created",
+        waiting.GATED: "when the scheduling gates are removed",
+        waiting.FOR_MEMBERS: "when the missing pods are created",
+    }.get(own.reason, "when the missing pods and groups are created")
+    return _with(base, root, world, own.reason, text, None, wakes=wakes)
 
 
 def _leaving_suffice(world: World, root: Root, demand: Demand) -> list[str]:
@@ -230,124 +233,31 @@ def _leaving_suffice(world: World, root: Root, demand: Demand) -> list[str]:
     return going
 
 
-def _stuck(brain: Brain, root: Root, outcome: Outcome, base: Explanation, target: Target) -> Explanation:
+def _stuck(
+    brain: Brain, root: Root, outcome: Outcome, base: Explanation, target: Target, through: Through
+) -> Explanation:
     world, verdict = brain.world, outcome.verdict
     assert isinstance(verdict, Infeasible | Undecided)
     shortages = shortages_of(verdict)
     first = nearest(shortages, shortages[0].group) if shortages else None
-    remark, where = "", ""
-    if first is not None and first.domain:
-        where = say_domain(first.topology, first.domain)
-        remark = _say_never(world, outcome.demand, first)
+    where = say_domain(first.topology, first.domain) if first is not None and first.domain else ""
     return _with(
         base,
         root,
         world,
         "Infeasible" if isinstance(verdict, Infeasible) else "Undecided",
-        _say_stuck(world, root, outcome, first),
+        say_stuck(world, root, outcome, first),
         target,
-        wakes=_say_wakes(outcome.demand),
+        wakes=say_wakes(outcome.demand),
         shortages=shortages,
         demand=outcome.demand,
-        remark=remark,
+        remark=say_never(world, outcome, first) if first is not None else "",
         rules=tuple(_rules(world, root))[:MOST_RULES],
         holders=holders(world, root.key, first, MOST_HOLDERS) if first is not None else (),
         held_in=where,
-        preemption=_say_preemption(world, root, outcome),
-        suggestions=tuple(suggest(brain, root, outcome)),
+        preemption=say_preemption(world, root, outcome),
+        suggestions=tuple(suggest(brain, root, outcome, through)),
     )
-
-
-# --- sentences -------------------------------------------------------------------------------------
-
-
-def _me(root: Root) -> str:
-    return f"{kind_word(root.key.kind)} {root.key.name}"
-
-
-def _say_stuck(world: World, root: Root, outcome: Outcome, first: Shortage | None) -> str:
-    group = root.group
-    if isinstance(outcome.verdict, Undecided):
-        what = "was not placed within the search budget, a place may exist"
-    elif group is not None and group.quorum_bound:
-        what = f"runs with its minimum, {say_count(group.pending_below, 'more pod')} find no place"
-    elif group is not None and group.scheduled_once:
-        things = "members" if group.is_leaf else "child groups"
-        what = f"runs below its minimum ({group.confirmed} of {group.minimum} {things} are bound), the rest does not fit"
-    else:
-        what = "does not fit"
-    refused = outcome.refusals.get(world.shape_of(root.member).id) if root.member is not None else None
-    if refused is not None:
-        return f"{_me(root)} {what}: {refused.text().rstrip('.')}"
-    if first is None:
-        return f"{_me(root)} {what}"
-    whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != root.key else ""
-    return f"{_me(root)} {what}: {whose}{say_shortage(first)}"
-
-
-def _say_never(world: World, demand: Demand, first: Shortage) -> str:
-    """Whether even empty domains are too small."""
-    best = _most_when_empty(world, demand, first)
-    if best is None or best >= first.needed:
-        return ""
-    noun = short_key(first.topology)
-    return f"no {noun} can hold it as the nodes are: the largest would have {say_count(best, 'seat')} if it were empty"
-
-
-def _most_when_empty(world: World, demand: Demand, first: Shortage) -> int | None:
-    import numpy as np
-
-    seats = _empty_seats(world, demand, first.group)
-    if seats is None:
-        return None
-    sums = np.bincount(world.cluster.labels(first.topology), weights=seats)[1:]
-    return int(sums.max()) if len(sums) else 0
-
-
-def _say_preemption(world: World, root: Root, outcome: Outcome) -> str:
-    if isinstance(outcome.verdict, Undecided):
-        return "not considered: nobody is evicted for a placement that may exist without it"
-    never = not may_preempt(root.group) if root.group is not None else world.members_of(root)[0].traits[2] == "Never"
-    if never:
-        return "not considered: the preemption policy is Never"
-    going = world.going()
-    units, _ = preemption.units(world.forest, world.cluster, root.priority, marked=world.orphans, spared=going)
-    if not units:
-        return f"not possible: nothing that runs has a priority below {root.priority}"
-    answer = preemption.choose(
-        outcome.demand,
-        world.cluster,
-        units=units,
-        quorums=preemption.quorums(world.forest, units),
-        budgets=list(world.budgets.values()),
-        held=world.held_against(root),
-        leaving=going,
-        budget=Budget(world.config.budget_steps),
-    )
-    if isinstance(answer, preemption.NoHelp):
-        pods = say_count(sum(len(unit.uids) for unit in units), "pod")
-        return f"would not help: {pods} of lower priority could leave, {_say_no_help(answer)}"
-    names = _few([f"{kind_word(unit.key.kind)} {unit.key.name}" for unit in answer.units])
-    pods = say_count(sum(len(unit.uids) for unit in answer.units), "pod")
-    return f"would help: {pods} of lower priority would leave ({names})"
-
-
-def _say_no_help(answer: preemption.NoHelp) -> str:
-    return "and it would still not fit" if answer.hopeless else answer.reason
-
-
-def _say_wakes(demand: Demand) -> str:
-    """What brings it back into the line."""
-    often = f"or {FALLBACK_SECONDS:.0f} s after the last attempt"
-    if isinstance(demand, Leaf) and demand.need:
-        where = f" in one {short_key(demand.topology)}" if demand.topology else ""
-        return f"the first change that leaves {say_count(demand.need, 'seat')} for its pods{where}, {often}"
-    return f"the first change that leaves a seat for one of its pods, {often}"
-
-
-def _few(names: list[str], most: int = 3) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 # --- the parts -------------------------------------------------------------------------------------
@@ -405,7 +315,7 @@ def _domain(world: World, shortage: Shortage, demand: Demand | None) -> Domain:
     lacking = tuple(
         Lack(what, say_amount(what, amount) if is_resource(what) else str(amount)) for what, amount in shortage.lacking
     )
-    seats = _empty_seats(world, demand, shortage.group) if demand is not None else None
+    seats = empty_seats(world, demand, shortage.group) if demand is not None else None
     when_empty = None
     if seats is not None:
         when_empty = int(seats[inside_of(world, shortage.topology, shortage.domain)].sum())
@@ -421,29 +331,19 @@ def _domain(world: World, shortage: Shortage, demand: Demand | None) -> Domain:
     )
 
 
-def _empty_seats(world: World, demand: Demand, key: GroupKey):
-    """Seats per node for the members of one leaf if nothing else ran; None unless they are alike and countable."""
-    leaf = next((leaf for leaf in leaves(demand) if leaf.key == key), None)
-    shapes = {member.shape.id: member.shape for member in leaf.members} if leaf is not None else {}
-    if len(shapes) != 1 or not all(shape.independent for shape in shapes.values()):
-        return None
-    return seats_when_empty(world.cluster, next(iter(shapes.values())))
-
-
 def _rules(world: World, root: Root) -> Iterable[Rule]:
     """Which rule removed how many nodes, for each kind of pod that waits."""
-    seen: set[int] = set()
+    kinds: dict[int, list[Member]] = {}
     for member in world.members_of(root):
-        shape = world.shape_of(member)
-        if shape.id in seen:
-            continue
-        seen.add(shape.id)
+        kinds.setdefault(world.shape_of(member).id, []).append(member)
+    for alike in kinds.values():
         with world.cluster.trial() as trial:
-            refusals = trial.why_not(shape)
+            refusals = trial.why_not(world.shape_of(alike[0]))
+        first, count = alike[0].ref.name, len(alike)
         if refusals.message:
-            yield Rule(member.ref.name, refusals.message, refusals.total, refusals.total)
+            yield Rule(first, refusals.message, refusals.total, refusals.total, count)
         for text, nodes in sorted(refusals.counts.items(), key=lambda item: (-item[1], item[0])):
-            yield Rule(member.ref.name, text, nodes, refusals.total)
+            yield Rule(first, text, nodes, refusals.total, count)
 
 
 __all__ = ["Explanation", "Suggestion", "Target", "explain", "find", "find_of_job"]

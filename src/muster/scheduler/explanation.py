@@ -53,6 +53,7 @@ class Rule(msgspec.Struct, frozen=True, rename="camel"):
     text: str
     nodes: int
     of: int  # nodes in all
+    pods: int = 1  # pending pods of this shape
 
 
 class Holder(msgspec.Struct, frozen=True, rename="camel"):
@@ -104,4 +105,6 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     condition: Said | None = None
     wakes: str = ""
     suggestions: tuple[Suggestion, ...] = ()
+    events: tuple[str, ...] = ()  # what events say, where the cluster itself could not be seen
+    missing: str = ""  # the right that would tell more
     version: str = SCHEMA_VERSION

@@ -37,16 +37,19 @@ class Member:
         "group",
         "lost",
         "nominated",
+        "order",
         "pod",
         "ref",
         "shape",
         "shape_epoch",
         "state",
         "traits",
+        "uid",
     )
 
     def __init__(self, pod: types.Pod) -> None:
         meta = pod.metadata
+        self.uid = meta.uid
         self.ref = Ref("Pod", meta.namespace, meta.name, meta.uid)
         self.group: Group | None = None
         self.assumed = ""  # the node of a bind in flight
@@ -67,20 +70,13 @@ class Member:
             spec.priority or 0,
             spec.preemption_policy or api.PREEMPT_LOWER_PRIORITY,
         )
-
-    @property
-    def uid(self) -> str:
-        return self.ref.uid
+        # Members of a group are placed highest priority first, then oldest first.
+        self.order = (-self.traits[1], pod.metadata.creation_timestamp or "", self.uid)
 
     @property
     def node(self) -> str:
         """Where it sits or is about to sit."""
         return self.pod.spec.node_name or self.assumed
-
-    @property
-    def order(self) -> tuple[int, str, str]:
-        """Members of a group are placed highest priority first, then oldest first."""
-        return (-self.traits[1], self.pod.metadata.creation_timestamp or "", self.uid)
 
 
 def state_of(pod: types.Pod) -> str:

@@ -76,6 +76,7 @@ class Intake:
             case "Pod":
                 self._pod_gone(namespace, name, uid, now)
             case "Node":
+                world.version += 1
                 world.cluster.remove("Node", "", name)
                 world.cures.update(POD_RULES)
                 self._set_lost(name, True, now)
@@ -109,6 +110,7 @@ class Intake:
         elif _alike(known.pod, pod):
             known.pod = pod
             return
+        world.version += 1
         self._settle_in_cluster(pod, known)
         before = root_key(known) if known is not None else None
         member = world.forest.put_member(pod, self._group_of(pod))
@@ -150,6 +152,7 @@ class Intake:
 
     def _unassume(self, member: Member) -> None:
         world = self.world
+        world.version += 1
         slot = world.cluster.index.get(member.assumed)
         if slot is not None:
             world.dirty.add(slot)
@@ -176,6 +179,7 @@ class Intake:
         member = world.forest.members.get(uid) if uid else self._find(namespace, name)
         if member is None:
             return
+        world.version += 1
         if member.assumed:
             self._unassume(member)
         if member.uid in world.cluster.pods:
@@ -294,6 +298,7 @@ class Intake:
 
     def _node(self, node: types.Node, now: float) -> None:
         world = self.world
+        world.version += 1
         world.cluster.change("Node", node)
         world.dirty.add(world.cluster.index[node.metadata.name])
         world.cures.update(POD_RULES)
@@ -327,6 +332,7 @@ class Intake:
         if old is not None and old.spec == obj.spec and old.metadata.uid == obj.metadata.uid:
             group.obj = obj  # its own status came back
             return
+        world.version += 1
         world.forest.put_group(obj)
         world.reviewed.add(group.key)
         top = group.root()
@@ -340,6 +346,7 @@ class Intake:
         group = world.forest.groups.get(key)
         if group is None or group.obj is None:
             return
+        world.version += 1
         before = group.root()
         world.conditions.forget(group.obj.metadata.uid)
         world.forest.drop_group(key)

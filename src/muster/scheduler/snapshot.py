@@ -6,7 +6,7 @@ configuration values by construction. A snapshot gives the same verdict wherever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -17,6 +17,8 @@ from muster.scheduler.events import KINDS, Changed, Synced
 
 FORMAT = "muster.dev/snapshot"
 VERSION = 1
+
+Through = Callable[[Iterable[Changed]], Iterable[Changed]]
 
 
 class BadSnapshot(ValueError):
@@ -31,6 +33,9 @@ class Snapshot(msgspec.Struct, frozen=True, rename="camel"):
     taken_at: str = ""
     format: str = FORMAT
     version: int = VERSION
+
+    def __len__(self) -> int:
+        return sum(map(len, self.objects.values()))
 
     def events(self) -> Iterator[Changed]:
         """The facts of the snapshot, groups and nodes before pods."""
@@ -77,10 +82,10 @@ def decode(data: bytes) -> Snapshot:
     return Snapshot(objects, raw.schedulers, raw.taken_at)
 
 
-def brain_of(snapshot: Snapshot, config: Config, more: Iterable[Changed] = ()) -> Brain:
-    """A brain that knows what the snapshot shows, ready to be asked."""
+def brain_of(snapshot: Snapshot, config: Config, through: Through = iter) -> Brain:
+    """A brain that knows what the snapshot shows, ready to be asked. `through` may count the events as they pass."""
     brain = Brain(config, seed=config.seed)
-    for event in (*snapshot.events(), *more):
+    for event in through(snapshot.events()):
         brain.handle(event, 0.0)
     brain.handle(Synced(), 0.0)
     return brain

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Weighted = tuple[Constraint, int]
 # Beyond this share of all slots it is quicker to work everything out than to gather the changed ones.
 _MANY = 2
+# Up to so many changed slots plain numbers are quicker than arrays.
+_FEW_LOADS, _FEW_SLOTS = 16, 4
 
 
 class Scaled:
@@ -154,9 +156,12 @@ class Standing:
             self._grow(cluster.size)
         if len(nodes):
             self._renew_nodes(nodes)
-        if len(loads) == 1 and not len(nodes):
-            self._renew_one(int(loads[0]))
-            return
+        if len(loads) <= _FEW_LOADS and not len(nodes):
+            few = set(loads.tolist())  # a small gang that was tried and then seated shows three times
+            if len(few) <= _FEW_SLOTS:
+                for slot in few:
+                    self._renew_one(slot)
+                return
         self._renew_loads(loads)
         if not self._rescale():
             self._renew_keys(loads)

@@ -50,7 +50,10 @@ def say_shortage(shortage: Shortage) -> str:
 def say_place(shortage: Shortage, verb: str = ":") -> str:
     """The same for one of several domains."""
     things = "child groups" if shortage.group.kind == "CompositePodGroup" else "seats"
-    place = f"{say_domain(shortage.topology, shortage.domain)}{verb}" if shortage.domain else "the cluster has"
+    if shortage.domain:
+        place = f"{say_domain(shortage.topology, shortage.domain)}{verb}"
+    else:
+        place = f"{say_domain(*shortage.within)} has" if shortage.within[1] else "the cluster has"
     text = f"{place} {shortage.seats} of {shortage.needed} {things}"
     lacks = [lack for lack in shortage.lacking if lack[0] not in ("children", "members")]
     resources = [say_lack(what, amount) for what, amount in lacks if is_resource(what)]
@@ -69,6 +72,11 @@ def say_domain(key: str, value: str) -> str:
 
 def say_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def say_have(have: int, needed: int, nouns: str) -> str:
+    """`3 of 4 members`; what is there beyond the need is told apart."""
+    return f"{have} of {needed} {nouns}" if have <= needed else f"{have} {nouns} ({needed} needed)"
 
 
 def say_lack(what: str, amount: int) -> str:

@@ -20,6 +20,7 @@ from muster.scheduler.faults import Fault
 from muster.scheduler.groups import Forest, Group, Member
 from muster.scheduler.planning.demand import GroupKey
 from muster.scheduler.planning.verdict import Placed
+from muster.scheduler.preemption.census import Census
 from muster.scheduler.preemption.round import MOST_ROUNDS, Round
 from muster.scheduler.queue import Queue, Root, Want
 from muster.scheduler.shapes import Shape
@@ -79,6 +80,8 @@ class World:
     cures: set[str] = field(default_factory=set[str])  # constraints that a change could have cured
     reviewed: set[GroupKey] = field(default_factory=set[GroupKey])  # groups whose bound members changed
     suspects: set[GroupKey] = field(default_factory=set[GroupKey])  # trees whose objects changed
+    version: int = 0  # another one whenever a pod, a node or a group is another
+    census: Census = field(default_factory=Census)
     synced: bool = False
 
     def shape_of(self, member: Member) -> Shape:

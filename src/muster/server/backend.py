@@ -59,10 +59,10 @@ class StoreReader:
         kind = self._registry.kind(group, plural)
         if kind is None:
             return []
-        table = self._store.table(kind.table)
-        if kind.namespaced:
-            return [codec.load(kind, record) for record in table.scan(namespace)]
+        if kind.namespaced or not self._store.settled(kind.table):
+            return [codec.load(kind, record) for record in self._store.heads(kind.table, namespace)]
         # Every new pod asks for the priority classes: while nothing changes, the answer does not either.
+        table = self._store.table(kind.table)
         at, objects = self._lists.get(kind.table, (-1, []))
         if at != table.end:
             objects = [codec.load(kind, record) for record in table.scan()]

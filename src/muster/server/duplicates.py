@@ -18,13 +18,14 @@ MAX_DEPTH = 200  # no kind comes near it, and every walk over an object may recu
 
 _LOOSE_COLON = re.compile(rb'"[ \t\r\n]+:')
 _decoder = msgspec.json.Decoder()
+_encode = msgspec.json.Encoder().encode
 
 
 def decode_json(body: bytes) -> tuple[Any, list[str]]:
     """The value of a JSON body and the paths of its repeated fields. Raises ApiError 400 when it is not JSON."""
     try:
         value = _decoder.decode(body)
-        if _keys(value) == body.count(b'":') and not _LOOSE_COLON.search(body):
+        if _keys_kept(value, body) == body.count(b'":') and not _LOOSE_COLON.search(body):
             return value, []
         return value, _repeated(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as wrong:
@@ -33,6 +34,14 @@ def decode_json(body: bytes) -> tuple[Any, list[str]]:
 
 def _words(wrong: Exception) -> str:
     return "exceeded max depth" if isinstance(wrong, RecursionError) else str(wrong)
+
+
+def _keys_kept(value: Any, body: bytes) -> int:
+    """As many as there are keys in the value, and as many more as its texts look like keys."""
+    if b"\\" in body or body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        return _keys(value)
+    # Written again without a change, every key shows as it did in the body. Several times quicker than a walk.
+    return _encode(value).count(b'":')
 
 
 def _keys(value: Any) -> int:

@@ -147,7 +147,7 @@ class HttpServer:
                     chunks.append(chunk)
         except TimeoutError:
             raise ApiError(408, "Timeout", "the request body did not arrive in time") from None
-        except web.RequestPayloadError:
+        except (web.RequestPayloadError, ConnectionError):
             raise bad_request("the request body could not be read") from None
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from muster.plane.api import Api
-from muster.server.request import ADMIN, JSON, Request, Response, WatchStream
+from muster.server.auth.rules import Action
+from muster.server.request import ADMIN, JSON, Request, Response, User, WatchStream
 from muster.server.resources.kind import Kind
 from muster.server.resources.registry import build
 
@@ -159,6 +160,10 @@ class World:
                     answer = self.ask("GET", collection(kind, version), accept=accept)
                     assert answer is not None
                     assert answer.status == 200, (kind.kind, answer.body)
+        rights = self.api.security.authorizer
+        assert rights.allows(ADMIN, Action("get", "", "pods"))
+        assert not rights.allows(User("nobody"), Action("get", "", "pods"))
+        assert list(rights.policy.outdated_aggregates()) is not None
 
 
 async def _look_at(stream: WatchStream) -> None:

@@ -44,9 +44,7 @@ def rows(directory: Path) -> list[Row]:
     """All rows of a copy, in the order of their revisions."""
     database = sqlite3.connect(directory / "muster.db")
     try:
-        found = database.execute(
-            "SELECT revision, resource, namespace, name, type, uid, previous, at, checksum, body FROM log ORDER BY revision"
-        ).fetchall()
+        found = database.execute(f"SELECT {', '.join(Row._fields)} FROM log ORDER BY revision").fetchall()
     finally:
         database.close()
     return [Row(*row) for row in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -43,13 +44,14 @@ def log_of(store: Store) -> list[Entry]:
 async def a_busy_while(directory: Path, seconds: float, seed: int, writers: int = 6) -> Run:
     """Let clients work on a server for some seconds."""
     options = Options(
-        data=directory / "data", kubeconfig=directory / "k", controllers=False, scheduler=False, freeze=False
+        data=directory / "data", kubeconfig=directory / "data" / "k", controllers=False, scheduler=False, freeze=False
     )
-    async with Plane(options) as plane:
+    async with Plane(options) as plane, AsyncExitStack() as stack:
         writing = [Writer(f"w{index}", seed * 100 + index) for index in range(writers)]
         start = plane.api.store.revision
         watching = [Watcher(f"{index}{SIDES[index % 3]}", seed + index, SIDES[index % 3], start) for index in range(6)]
-        wires = [await Wire(directory / "k").__aenter__() for _ in range(writers + 6)]
+        kubeconfig = directory / "data" / "k"
+        wires = [await stack.enter_async_context(Wire(kubeconfig)) for _ in range(writers + 6)]
         deadline = time.monotonic() + seconds
         following = [
             asyncio.ensure_future(watcher.run(wire, lambda: time.monotonic() > deadline + 0.5))
@@ -60,8 +62,6 @@ async def a_busy_while(directory: Path, seconds: float, seed: int, writers: int 
         ]
         await asyncio.gather(*work)
         await asyncio.gather(*following)
-        for wire in wires:
-            await wire.__aexit__()
         return Run(writing, watching, log_of(plane.api.store))
 
 

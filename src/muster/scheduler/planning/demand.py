@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 if TYPE_CHECKING:
     from muster.scheduler.shapes import Shape
 
@@ -24,9 +26,8 @@ class GroupKey(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One pending pod."""
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """One pending pod. A group has thousands, and they are made anew for every attempt: hence a struct."""
 
     uid: str
     namespace: str

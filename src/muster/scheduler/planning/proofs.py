@@ -30,6 +30,7 @@ class Diagnosis:
     def __init__(self, greedy: Greedy) -> None:
         self.greedy = greedy
         self.seating = greedy.seating
+        self._within = ("", "")  # the enclosing domain that is being looked at
 
     # --- what is short ---------------------------------------------------------------------------
 
@@ -52,14 +53,14 @@ class Diagnosis:
     def _shortage(self, leaf: LeafGoal, key: str, domain: str, mask: Mask | None) -> Shortage:
         """Seat as many as possible; what the scope then lacks for the next one."""
         if not leaf.lots:
-            return Shortage(leaf.key, key, domain, 0, max(1, leaf.need), (("pending members", 0),))
+            return Shortage(leaf.key, key, domain, 0, max(1, leaf.need), (("pending members", 0),), within=self._within)
         room = [most(self.seating.trial, self.seating.shapes[lot.shape], mask) for lot in leaf.lots]
         counted = min(leaf.need, sum(min(lot.count, have) for lot, have in zip(leaf.lots, room, strict=True)))
         independent = all(self.seating.shapes[lot.shape].independent for lot in leaf.lots)
         if independent and len(leaf.lots) == 1:
             return self._one_kind(leaf, key, domain, mask, counted)
         if not independent and leaf.need > MOST_SEATED:  # one by one this would take too long
-            return Shortage(leaf.key, key, domain, counted, leaf.need)
+            return Shortage(leaf.key, key, domain, counted, leaf.need, within=self._within)
         worst = max(range(len(room)), key=lambda at: leaf.lots[at].preferred - room[at])
         empty = dict(self._short_of(leaf.lots[worst].shape, mask))
         mark = self.seating.mark()
@@ -69,7 +70,7 @@ class Diagnosis:
         lacking = self._lacking(leaf.lots[worst].shape, missing, mask) if missing else ()
         self.seating.undo(mark)
         nodes = empty.get(lacking[0][0], 0) if lacking else 0
-        return Shortage(leaf.key, key, domain, leaf.need - missing, leaf.need, lacking, nodes)
+        return Shortage(leaf.key, key, domain, leaf.need - missing, leaf.need, lacking, nodes, self._within)
 
     def _one_kind(self, leaf: LeafGoal, key: str, domain: str, mask: Mask | None, seats: int) -> Shortage:
         """The same for members that are all alike, by arithmetic."""
@@ -77,7 +78,7 @@ class Diagnosis:
         taken = self.seating.trial.seats(self.seating.shapes[index])
         lacking = self._lacking(index, missing, mask, taken) if missing else ()
         nodes = dict(self._short_of(index, mask)).get(lacking[0][0], 0) if lacking else 0
-        return Shortage(leaf.key, key, domain, seats, leaf.need, lacking, nodes)
+        return Shortage(leaf.key, key, domain, seats, leaf.need, lacking, nodes, self._within)
 
     def _short_of(self, index: int, mask: Mask | None, taken: Ints | None = None) -> list[tuple[str, int]]:
         """The resources that nodes of the scope have too little of for one more pod, and how many nodes do.
@@ -86,7 +87,8 @@ class Diagnosis:
         """
         cluster, shape = self.seating.cluster, self.seating.shapes[index]
         wanted = shape.request_vector(cluster)
-        inside = cluster.alive if mask is None else cluster.alive & mask
+        open_to_it = cluster.alive & cluster.standing(shape).node_ok  # elsewhere it is not room that is missing
+        inside = open_to_it if mask is None else open_to_it & mask
         found: list[tuple[str, int]] = []
         for row in np.flatnonzero(wanted):
             left = cluster.alloc[row] - cluster.used[row]
@@ -129,9 +131,12 @@ class Diagnosis:
             return [*below, Shortage(goal.key, "", "", held, goal.need, (("children", goal.need - held),))]
         own: list[Shortage] = []
         causes: list[Shortage] = []
+        outside = self._within
         for name, inside in self._nearest(goal, mask):
             mark = self.seating.mark()
+            self._within = (goal.topology, name)
             below, held = self._children(goal, inside)
+            self._within = outside
             self.seating.undo(mark)
             own.append(Shortage(goal.key, goal.topology, name, held, goal.need, (("children", goal.need - held),)))
             causes = causes or below
@@ -168,10 +173,13 @@ class Diagnosis:
     def _counting(self, goal: Goal, mask: Mask | None) -> CountingProof:
         if isinstance(goal, LeafGoal):
             return CountingProof(goal.key, tuple(self._leaf(goal, mask)))
-        inside = self._nearest(goal, mask)[0][1] if goal.topology and self._nearest(goal, mask) else mask
+        name, inside = (self._nearest(goal, mask) or [("", mask)])[0] if goal.topology else ("", mask)
         failing = [child for child in goal.open if not self._fits_alone(child, inside)]
         own = [s for s in self._branch(goal, mask) if s.group == goal.key]
-        return CountingProof(goal.key, tuple(own), tuple(self._counting(child, inside) for child in failing))
+        outside, self._within = self._within, (goal.topology, name) if goal.topology and name else self._within
+        below = tuple(self._counting(child, inside) for child in failing)
+        self._within = outside
+        return CountingProof(goal.key, tuple(own), below)
 
     def _fits_alone(self, goal: Goal, mask: Mask | None) -> bool:
         """The same necessary condition that the search starts with."""

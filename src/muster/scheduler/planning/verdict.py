@@ -36,6 +36,7 @@ class Shortage:
         tuple[str, int], ...
     ] = ()  # resource or rule, and by how much (resource) or on how many nodes (rule)
     nodes: int = 0  # nodes there that have no seat for lack of the first resource
+    within: tuple[str, str] = ("", "")  # label key and value of the enclosing domain that was looked at
 
 
 @dataclass(frozen=True, slots=True)

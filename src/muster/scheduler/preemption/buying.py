@@ -56,7 +56,9 @@ class Buyer:
             if len(self.lots) == 1:
                 market.only = scope.tolist()
             return self._leaf(demand, market, scope)
-        for child in sorted(demand.children, key=lambda child: (child.topology is None, -self._wanted(child), child.key)):
+        for child in sorted(
+            demand.children, key=lambda child: (child.topology is None, -self._wanted(child), child.key)
+        ):
             bought = self.buy(child, market, scope)
             if bought is None:
                 return None
@@ -85,7 +87,9 @@ class Buyer:
             if len(pinned) == 1 and 0 not in pinned:
                 yield scope & (values == pinned.pop())
             return
-        names = {value: self.cluster.label_value(demand.topology, int(value)) for value in np.unique(values[values > 0])}
+        names = {
+            value: self.cluster.label_value(demand.topology, int(value)) for value in np.unique(values[values > 0])
+        }
         for value in sorted(names, key=lambda value: names[value]):
             yield scope & (values == value)
 
@@ -111,7 +115,9 @@ class Buyer:
         shape = self.shapes[number]
         levels = sorted({unit.priority for unit in ledger.units})
         now = ledger.seats(shape)
-        found = [(len(levels), wanted - int(now[domain].sum()), size) for domain, size in zip(domains, sizes, strict=True)]
+        found = [
+            (len(levels), wanted - int(now[domain].sum()), size) for domain, size in zip(domains, sizes, strict=True)
+        ]
         for rank, level in reversed(list(enumerate(levels))):
             below = ledger.without(n for n, unit in enumerate(ledger.units) if unit.priority <= level)
             seats = ledger.seats(shape, below)

@@ -9,7 +9,7 @@ with few units a search over all cheaper sets proves that nothing cheaper exists
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from muster.api import selectors, types
@@ -20,6 +20,7 @@ from muster.scheduler.planning.verdict import Budget, Placed, Undecided
 from muster.scheduler.preemption.buying import Buyer, Lots
 from muster.scheduler.preemption.countable import Counted, counted
 from muster.scheduler.preemption.counting import Choice, Ledger, Market
+from muster.scheduler.preemption.judging import Judge
 from muster.scheduler.preemption.plan import Eviction, NoHelp
 from muster.scheduler.preemption.proving import cheapest
 from muster.scheduler.preemption.toll import Toll
@@ -28,9 +29,11 @@ from muster.scheduler.preemption.whatif import WhatIf
 from muster.scheduler.shapes import Shape
 
 MOST_REPLANNED = 64  # victims that are tried one by one with a new plan each
+MANY_UNITS = 1000  # beyond, taking everyone away in thought is too much work to do it often
 MOST_SEARCHED = 12  # units among which the choice is proven to be the cheapest
 
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
+NO_PLAN = "no plan was found after the evictions"
 NOT_EVEN = NoHelp(True, "not even without all pods of lower priority")
 
 
@@ -64,6 +67,8 @@ class _Chooser:
         self.prices = [prices[at] for at in order]
         self.toll = toll
         self.target = demand
+        self.pool = self.units
+        self._suffices: Callable[[Sequence[Unit]], bool] = lambda victims: False
         self.shapes = self._counted_shapes()
         self.ledger = self._open_ledger() if self.shapes else None
 
@@ -74,7 +79,7 @@ class _Chooser:
             return victims
         verdict = self.what_if.plan(self.target, victims, extras=True)
         if not isinstance(verdict, Placed):
-            return NoHelp(False, "no plan was found after the evictions")
+            return NoHelp(False, NO_PLAN)
         return Eviction(verdict, tuple(sorted(victims, key=lambda unit: unit.key)), self.toll.violations(victims))
 
     def _counted_shapes(self) -> dict[int, Counted]:
@@ -109,7 +114,8 @@ class _Chooser:
 
     def _by_counting(self, shape: Counted) -> list[Unit] | NoHelp:
         demand, ledger = self.demand, self.ledger
-        assert isinstance(demand, Leaf) and ledger is not None
+        assert isinstance(demand, Leaf)
+        assert ledger is not None
         buyer = Buyer(self.cluster, ledger, self.shapes, {demand.key: {shape.shape.id: 1}})
         domains = list(buyer.domains(demand, buyer.everywhere()))
         most = ledger.seats(shape, ledger.without(range(len(self.units))))
@@ -169,44 +175,57 @@ class _Chooser:
     # --- by planning -------------------------------------------------------------------------------
 
     def _by_planning(self) -> list[Unit] | NoHelp:
-        everyone = self.what_if.plan(self.demand, self._pool(), extras=True)
-        if not isinstance(everyone, Placed):
-            return NOT_EVEN if not isinstance(everyone, Undecided) else NoHelp(False, NOT_EVEN.reason)
+        everyone: Placed | None = None
+        hopeless = True
+        for pool in self._pools():
+            verdict = self.what_if.plan(self.demand, pool, extras=True)
+            hopeless = hopeless and not isinstance(verdict, Undecided)
+            if isinstance(verdict, Placed):
+                everyone, self.pool = verdict, pool
+                break
+        if everyone is None:
+            return NoHelp(hopeless, NOT_EVEN.reason)
         self.target = _aim(self.demand, everyone)
-        candidates = [self._irreducible(one) for one in self._candidates(everyone)]
-        best = min(candidates, key=self._cost)
+        monotone = self._monotone()
+        self._suffices = Judge(self.what_if, self.target, self.ledger, self.shapes, monotone=monotone)
+        found = {frozenset(unit.key for unit in one): one for one in self._candidates(everyone)}
+        if not found:
+            return NoHelp(False, NO_PLAN)
+        best = min(map(self._irreducible, found.values()), key=self._cost)
         if len(self.units) <= MOST_SEARCHED:
-            best = cheapest(self.units, self.toll, self._suffices, below=best, monotone=self._monotone()) or best
+            best = cheapest(self.units, self.toll, self._suffices, below=best, monotone=monotone) or best
         return best
 
-    def _pool(self) -> list[Unit]:
-        """Everyone who could go; pods that the members need near them had better stay."""
+    def _pools(self) -> Iterator[list[Unit]]:
+        """Everyone who could go; first without those whom the members need near them."""
         terms = [term for shape in self._distinct_shapes() for term in _wanted_company(shape.pod)]
-        if not terms:
-            return self.units
-        pods = self.cluster.pods
-        liked = {
-            unit.key
-            for unit in self.units
-            if any(selectors.matches(term.label_selector, pods[uid].pod.metadata.labels) for term in terms for uid in unit.uids)
-        }
-        return [unit for unit in self.units if unit.key not in liked]
+        if terms:
+            yield [unit for unit in self.units if not self._liked(unit, terms)]
+        yield self.units
+
+    def _liked(self, unit: Unit, terms: list[types.PodAffinityTerm]) -> bool:
+        labels = [self.cluster.pods[uid].pod.metadata.labels for uid in unit.uids]
+        return any(selectors.matches(term.label_selector, one) for term in terms for one in labels)
 
     def _candidates(self, everyone: Placed) -> Iterator[list[Unit]]:
-        pool = self._pool()
+        """Sets that suffice. Where there are very many units, the first that is found has to do."""
+        pool, few, bought = self.pool, len(self.pool) <= MANY_UNITS, False
         for market in self._bought(_lots(self.demand, everyone)):
             if self._suffices(market.units()):
+                bought = True
                 yield market.units()
-        stretch = self._shortest_stretch(pool)
-        if len(stretch) <= MOST_REPLANNED:
+        if few:
+            stretch = self._shortest_stretch(pool)
             yield stretch
-        for some in (stretch, pool) if len(stretch) < len(pool) else (pool,):
-            for order in (list(reversed(some)), sorted(some, key=_importance)):
-                refused = self.what_if.reprieved(self.target, some, order)
-                if refused is not None and self._suffices(refused):
-                    yield refused
-        if len(pool) > MOST_REPLANNED:
-            yield pool
+            yield from self._reprieved(stretch)
+        if few or not bought:
+            yield from self._reprieved(pool)
+
+    def _reprieved(self, pool: list[Unit]) -> Iterator[list[Unit]]:
+        for order in (list(reversed(pool)), sorted(pool, key=_importance)):
+            refused = self.what_if.reprieved(self.target, pool, order)
+            if refused is not None and self._suffices(refused):
+                yield refused
 
     def _shortest_stretch(self, pool: list[Unit]) -> list[Unit]:
         """The cheapest units, as many of them as it takes."""
@@ -218,9 +237,6 @@ class _Chooser:
             else:
                 low = middle + 1
         return pool[:low]
-
-    def _suffices(self, victims: Sequence[Unit]) -> bool:
-        return self.what_if.suffices(self.target, victims)
 
     def _distinct_shapes(self) -> list[Shape]:
         return list({m.shape.id: m.shape for leaf in leaves(self.demand) for m in leaf.members}.values())
@@ -236,7 +252,9 @@ class _Chooser:
             return victims
         kept, untried = list(victims), sorted(victims, key=self.toll.alone)
         while untried:
-            unit = max(reversed(untried), key=lambda one: self._overdraft(one, kept)) if self.toll.allowed else untried[-1]
+            unit = (
+                max(reversed(untried), key=lambda one: self._overdraft(one, kept)) if self.toll.allowed else untried[-1]
+            )
             untried.remove(unit)
             fewer = [other for other in kept if other is not unit]
             if self._suffices(fewer):

@@ -110,7 +110,8 @@ class Ledger:
         if gone:
             slots = np.array([slot for slot, _ in gone], dtype=np.int64)
             amounts = np.array([amounts for _, amounts in gone], dtype=np.int64)
-            np.add.at(free, (slice(None), slots), amounts.T)
+            for place, row in enumerate(free):
+                np.add.at(row, slots, amounts[:, place])
         return free
 
 
@@ -365,15 +366,21 @@ class Choice:
 
     def spare(self, numbers: Collection[int]) -> None:
         """Put back every one of these units that is not needed, dearest first."""
-        for number in sorted(numbers, key=lambda number: (self.ledger.prices[number][:2], number), reverse=True):
-            self.market.evict(number, -1)
-            before = self.total
-            for slot, _ in self.ledger.gives[number]:
-                self._recount(slot)
-            if self.total < self.wanted <= before:
-                self.market.evict(number)
+        prices = self.ledger.prices
+        for number in sorted(numbers, key=lambda number: (prices[number][:2], number), reverse=True):
+            if self.total - self._loss(number) >= self.wanted:
+                self.market.evict(number, -1)
                 for slot, _ in self.ledger.gives[number]:
                     self._recount(slot)
+
+    def _loss(self, number: int) -> int:
+        """Seats that vanish if a unit comes back."""
+        lost = 0
+        for slot, amounts in self.ledger.gives[number]:
+            if self.scope[slot]:
+                left = [have - amount for have, amount in zip(self.market.column(slot), amounts, strict=True)]
+                lost += self.seats[slot] - count(left, self.asks)
+        return lost
 
 
 def count(column: Sequence[int], asks: Asks) -> int:

@@ -57,9 +57,8 @@ def units(
             home.whole.members.append(member)
         elif entry.slot >= 0:
             found.append(_alone(member, priority, home.loss if home is not None else (), marked))
-    for whole in wholes.values():
-        if not whole.untouchable and any(cluster.pods[member.uid].slot >= 0 for member in whole.members):
-            found.append(_together(whole, marked))
+    whole = [whole for whole in wholes.values() if not whole.untouchable and whole.stands_on(cluster)]
+    found += [_together(one, marked) for one in whole]
     found.sort(key=_by_key)
     return found, in_flight
 
@@ -76,6 +75,10 @@ class _Whole:
     priority: int
     members: list[Member] = field(default_factory=list[Member])
     untouchable: bool = False  # a member cannot leave now, so nobody does
+
+    def stands_on(self, cluster: Cluster) -> bool:
+        """Would its leaving free anything?"""
+        return any(cluster.pods[member.uid].slot >= 0 for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Pods that leave anyway are gone in every what-if; seats that are held for others
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from muster.scheduler.cluster import Cluster
@@ -27,7 +27,7 @@ class WhatIf:
         self._steps = steps
 
     @contextmanager
-    def emptied(self, victims: Sequence[Unit]) -> Iterator[Trial]:
+    def emptied(self, victims: Sequence[Unit]) -> Generator[Trial]:
         with self.cluster.trial() as trial:
             for shape, slot in self.held:
                 trial.place(shape, slot)

@@ -11,7 +11,10 @@ An entry of another API version is compared in the written version: the paths th
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from muster.server import fields
 from muster.server.apply import fieldsets, typed
@@ -169,8 +172,11 @@ def update(
         live = []
     elif given and given != live and not subresource and all(_readable(entry) for entry in given):
         live = given
-    if not live and (old is not None or not track):
-        return []
+    if not live:
+        if old is not None or not track:
+            return []
+        owned = _owned_at_birth(new, message, subresource)
+        return [_entry((manager, UPDATE, api_version, subresource), owned, api_version, now)] if owned else []
     before = old if old is not None else empty(message)
     changes = _changes(before, new, message, subresource)
     if not changes.any:
@@ -185,6 +191,26 @@ def update(
         managers.put(identity, fieldsets.union(managers.fields(identity), taken), api_version, now)
     managers.fold_old()
     return managers.entries()
+
+
+def _owned_at_birth(new: Obj, message: Message | None, subresource: str) -> FieldSet:
+    """What the creator of an object owns: all that it does not have by itself."""
+    others = comparable(new, subresource)
+    spec = others.pop("spec", None)
+    before = comparable(empty(message), subresource)
+    before.pop("spec", None)
+    changes = typed.compare(before, others, object_rule(message))
+    owned = fieldsets.union(changes.added, changes.modified)
+    return owned if spec is None else fieldsets.union(owned, _owned_spec(message, msgspec.json.encode(spec)))
+
+
+@lru_cache(maxsize=512)
+def _owned_spec(message: Message | None, spec: bytes) -> FieldSet:
+    """The spec's part of that. A thousand pods of one template have one spec, and it is most of the work."""
+    before, new = empty(message), {"spec": msgspec.json.decode(spec)}
+    bare = {"spec": before["spec"]} if "spec" in before else {}
+    changes = typed.compare(bare, new, object_rule(message))
+    return fieldsets.union(changes.added, changes.modified)
 
 
 def empty(message: Message | None) -> Obj:

@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from muster.api.errors import ApiError, forbidden
+from muster.api.selectors import matches
+from muster.api.types import LabelSelector
 from muster.server.auth.rules import Action, Rule, Ruleset, covers
 from muster.server.request import User
 from muster.server.store.table import Table
@@ -33,39 +35,8 @@ class _Meta(msgspec.Struct):
     labels: dict[str, str] | None = None
 
 
-class _Requirement(msgspec.Struct):
-    key: str
-    operator: str
-    values: list[str] | None = None
-
-
-class Selector(msgspec.Struct, rename="camel"):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[_Requirement] | None = None
-
-    def matches(self, labels: dict[str, str]) -> bool:
-        if any(labels.get(key) != value for key, value in (self.match_labels or {}).items()):
-            return False
-        return all(_meets(labels, requirement) for requirement in self.match_expressions or ())
-
-
-def _meets(labels: dict[str, str], requirement: _Requirement) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value is not None and value in (requirement.values or ())
-        case "NotIn":
-            return value is None or value not in (requirement.values or ())
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False
-
-
 class Aggregation(msgspec.Struct, rename="camel"):
-    cluster_role_selectors: list[Selector] | None = None
+    cluster_role_selectors: list[LabelSelector] | None = None
 
 
 class Role(msgspec.Struct, rename="camel"):
@@ -172,7 +143,7 @@ class Policy:
         gathered: dict[Rule, None] = {}
         for name in sorted(self._cluster_roles):
             other = self._cluster_roles[name]
-            if any(selector.matches(other.metadata.labels or {}) for selector in selectors):
+            if any(matches(selector, other.metadata.labels) for selector in selectors):
                 gathered.update(dict.fromkeys(self._aggregated(other, (*inside, id(role)))))
         return tuple(gathered)
 

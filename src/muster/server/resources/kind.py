@@ -3,11 +3,12 @@
 Adding a kind to the server is one `Kind` in the registry (`muster.server.resources.registry`). The hooks work on plain
 JSON dicts in the storage version and change them in place:
 
-    default          at decode, before anything else (create, update, patch)
-    prepare_create   wipe what clients may not set (status ...), drop gated fields, generation
-    prepare_update   copy what clients may not change (status on the main resource, spec on /status ...)
-    admit            admission that may look at other objects (priority, namespace, finalizers); async
-    validate         field errors of the new object; `old` is None on create; `subresource` is "" for the main resource
+    default    fill in what was left out, before anything else
+    prepare    put back what clients may not set or change here (status on the main resource, spec on /status ...)
+    admit      what depends on other objects (priority, namespace, finalizers); async
+    validate   the field errors of the new object
+
+`old` is None on a create; `subresource` is "" for the main resource.
 
 Order on a write: default, prepare, admit, validate, store.
 """

@@ -7,7 +7,7 @@ that own them: built-in kinds from `resources.rules`, the group kinds from `must
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -19,9 +19,8 @@ from muster.api.groups import GROUP as SCHEDULING
 from muster.api.validation import composite, podgroup, workload
 from muster.server.admission import admitters_for
 from muster.server.event_faces import CORE_FIELDS, EVENTS_FACE, EVENTS_FIELDS
-from muster.server.resources import print_core, print_workloads
-from muster.server.resources.columns import at
-from muster.server.resources.kind import Answer, Kind, Obj
+from muster.server.resources import print_core, print_workloads, selectable
+from muster.server.resources.kind import Answer, Kind
 from muster.server.resources.rules import rules_for
 from muster.server.resources.served import Registry
 
@@ -51,28 +50,6 @@ _scheduling = partial(
 )
 
 
-def _field(*path: str, absent: str = "") -> Callable[[Obj], str]:
-    def read(obj: Obj) -> str:
-        value = at(obj, *path)
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        return absent if value is None else str(value)
-
-    return read
-
-
-_POD_FIELDS: Mapping[str, Callable[[Obj], str]] = {
-    "spec.nodeName": _field("spec", "nodeName"),
-    "spec.restartPolicy": _field("spec", "restartPolicy"),
-    "spec.schedulerName": _field("spec", "schedulerName"),
-    "spec.serviceAccountName": _field("spec", "serviceAccountName"),
-    "spec.hostNetwork": _field("spec", "hostNetwork", absent="false"),
-    "status.phase": _field("status", "phase"),
-    "status.podIP": _field("status", "podIP"),
-    "status.nominatedNodeName": _field("status", "nominatedNodeName"),
-    "spec.schedulingGroup.podGroupName": _field("spec", "schedulingGroup", "podGroupName"),
-}
-
 _KINDS: tuple[Kind, ...] = (
     _core(
         "Namespace",
@@ -81,7 +58,7 @@ _KINDS: tuple[Kind, ...] = (
         short_names=("ns",),
         subresources=("status", "finalize"),
         columns=print_core.NAMESPACES,
-        selectable={"status.phase": _field("status", "phase")},
+        selectable={"status.phase": selectable.field("status", "phase")},
         name_rule="label",
         returns_deleted=True,
         verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
@@ -93,7 +70,7 @@ _KINDS: tuple[Kind, ...] = (
         short_names=("no",),
         subresources=_STATUS,
         columns=print_core.NODES,
-        selectable={"spec.unschedulable": _field("spec", "unschedulable", absent="false")},
+        selectable={"spec.unschedulable": selectable.field("spec", "unschedulable", absent="false")},
     ),
     _core(
         "Pod",
@@ -103,7 +80,7 @@ _KINDS: tuple[Kind, ...] = (
         categories=_ALL,
         subresources=("status", "binding", "eviction", "log"),
         columns=print_core.PODS,
-        selectable=_POD_FIELDS,
+        selectable=selectable.POD,
         graceful=True,
         generation=True,
         returns_deleted=True,
@@ -118,7 +95,7 @@ _KINDS: tuple[Kind, ...] = (
         create_on_update=True,
     ),
     _core("ConfigMap", "configmaps", True, short_names=("cm",), columns=print_core.CONFIG_MAPS),
-    _core("Secret", "secrets", True, columns=print_core.SECRETS, selectable={"type": _field("type")}),
+    _core("Secret", "secrets", True, columns=print_core.SECRETS, selectable={"type": selectable.field("type")}),
     _core(
         "ServiceAccount",
         "serviceaccounts",
@@ -137,7 +114,10 @@ _KINDS: tuple[Kind, ...] = (
         categories=_ALL,
         subresources=_STATUS,
         columns=print_core.SERVICES,
-        selectable={"spec.clusterIP": _field("spec", "clusterIP"), "spec.type": _field("spec", "type")},
+        selectable={
+            "spec.clusterIP": selectable.field("spec", "clusterIP"),
+            "spec.type": selectable.field("spec", "type"),
+        },
         name_rule="label",
         create_on_update=True,
         returns_deleted=True,
@@ -169,7 +149,7 @@ _KINDS: tuple[Kind, ...] = (
         categories=_ALL,
         subresources=_SCALED,
         columns=print_core.REPLICATION_CONTROLLERS,
-        selectable={"status.replicas": _field("status", "replicas", absent="0")},
+        selectable=selectable.REPLICAS,
         generation=True,
         returns_deleted=True,
     ),
@@ -194,7 +174,7 @@ _KINDS: tuple[Kind, ...] = (
         categories=_ALL,
         subresources=_SCALED,
         columns=print_workloads.REPLICA_SETS,
-        selectable={"status.replicas": _field("status", "replicas", absent="0")},
+        selectable=selectable.REPLICAS,
         generation=True,
     ),
     _apps(
@@ -231,7 +211,7 @@ _KINDS: tuple[Kind, ...] = (
         categories=_ALL,
         subresources=_STATUS,
         columns=print_workloads.JOBS,
-        selectable={"status.successful": _field("status", "succeeded", absent="0")},
+        selectable={"status.successful": selectable.field("status", "succeeded", absent="0")},
         generation=True,
     ),
     _batch(
@@ -350,7 +330,10 @@ _KINDS: tuple[Kind, ...] = (
         "resourceslices",
         False,
         columns=print_workloads.RESOURCE_SLICES,
-        selectable={"spec.nodeName": _field("spec", "nodeName"), "spec.driver": _field("spec", "driver")},
+        selectable={
+            "spec.nodeName": selectable.field("spec", "nodeName"),
+            "spec.driver": selectable.field("spec", "driver"),
+        },
     ),
     _devices("DeviceClass", "deviceclasses", False, generation=True),
     _devices("DeviceTaintRule", "devicetaintrules", False, subresources=_STATUS, generation=True),

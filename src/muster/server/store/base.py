@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from muster.server.store.records import (
     ADDED,
@@ -54,6 +54,14 @@ class Store(ABC):
     def head(self, table: str, key: Key) -> Record | None:
         """The newest accepted record, perhaps not durable yet: what a read-modify-write starts from."""
         return self.get(table, key)
+
+    def heads(self, table: str, namespace: str = "") -> Iterable[Record]:
+        """The newest accepted records of a table, of one namespace or of all."""
+        return self.table(table).scan(namespace)
+
+    def settled(self, table: str) -> bool:
+        """Whether everything accepted for a table is visible."""
+        return True
 
     # Writing
 

@@ -13,8 +13,8 @@ import logging
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,8 +44,8 @@ class SqliteStore(Store):
         self._log = database
         self._lock = lock
         self._loaded_floor = database.compacted
-        # What was accepted and has not landed: the newest revision of a key, and its record (None: deleted).
-        self._heads: dict[tuple[str, Key], tuple[int, Record | None]] = {}
+        # What was accepted and has not landed, by table: the newest revision of a key, and its record (None: deleted).
+        self._heads: defaultdict[str, dict[Key, tuple[int, Record | None]]] = defaultdict(dict)
         self._pending: deque[_Pending] = deque()
         self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -75,8 +75,24 @@ class SqliteStore(Store):
     # Accepting, on the event loop
 
     def head(self, table: str, key: Key) -> Record | None:
-        found = self._heads.get((table, key)) if self._heads else None
+        found = self._heads[table].get(key)
         return self.get(table, key) if found is None else found[1]
+
+    def heads(self, table: str, namespace: str = "") -> Iterable[Record]:
+        records = super().heads(table, namespace)
+        ahead = self._heads[table]
+        if not ahead:
+            return records
+        newest = {record.key: record for record in records}
+        for key, (_, record) in ahead.items():
+            if record is None:
+                newest.pop(key, None)
+            elif not namespace or key[0] == namespace:
+                newest[key] = record
+        return newest.values()
+
+    def settled(self, table: str) -> bool:
+        return not self._heads[table]
 
     def _next_revision(self) -> int:
         if self._failure:
@@ -86,7 +102,7 @@ class SqliteStore(Store):
     async def _commit(self, table: str, change: Change) -> None:
         self._accepted = change.revision
         left = None if change.type == DELETED else change.record
-        self._heads[table, change.record.key] = (change.revision, left)
+        self._heads[table][change.record.key] = (change.revision, left)
         self._loop = asyncio.get_running_loop()
         pending = _Pending(table, change, self._loop.create_future())
         self._pending.append(pending)
@@ -110,8 +126,9 @@ class SqliteStore(Store):
         batch = [self._pending.popleft() for _ in range(count)]
         for table, change, _ in batch:
             self.table(table).apply(change)
-            if self._heads[table, change.record.key][0] == change.revision:
-                del self._heads[table, change.record.key]
+            ahead = self._heads[table]
+            if ahead[change.record.key][0] == change.revision:
+                del ahead[change.record.key]
         self.revision = batch[-1].change.revision
         for table in {table for table, _, _ in batch}:
             self._resolve(table)

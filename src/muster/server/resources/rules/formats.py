@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import re
 
-from muster.api.validation.formats import LABEL_LIMIT, SUBDOMAIN_LIMIT, too_long
+from muster.api.validation.formats import SUBDOMAIN_LIMIT, too_long
 
-_DNS1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 
-_dns1035 = re.compile(_DNS1035)
 _config_key = re.compile(_CONFIG_KEY)
 
-_DNS1035_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    f"'{_DNS1035}')"
-)
 _CONFIG_KEY_TEXT = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
     f"or 'key-name', regex used for validation is '{_CONFIG_KEY}')"
 )
-
-
-def dns_1035_label(text: str) -> list[str]:
-    """A label that starts with a letter: the name of a Service."""
-    found = [too_long(LABEL_LIMIT)] if len(text) > LABEL_LIMIT else []
-    if not _dns1035.fullmatch(text):
-        found.append(_DNS1035_TEXT)
-    return found
 
 
 def config_key(text: str) -> list[str]:

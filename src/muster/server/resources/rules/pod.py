@@ -70,13 +70,18 @@ def _amounts(resources: Any) -> dict[str, int]:
         text = (resources or {}).get(name)
         if text is None:
             continue
-        try:
-            amount = quantity.parse(text).nanos
-        except ValueError:
-            continue  # validation reports it
+        amount = _nanos(text)
         if amount > 0:
             found[name] = amount
     return found
+
+
+@lru_cache(maxsize=1024)
+def _nanos(text: str) -> int:
+    try:
+        return quantity.parse(text).nanos
+    except ValueError:
+        return 0  # validation reports it
 
 
 def validate(new: Obj, old: Obj | None, subresource: str) -> list[FieldError]:

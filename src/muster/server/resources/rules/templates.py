@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from muster.api.errors import FieldError
+from muster.api.selectors import matches
+from muster.api.types import LabelSelector
 from muster.server.resources.kind import Obj
 from muster.server.resources.rules.fields import invalid, not_supported, required
 from muster.server.resources.rules.labels import validate_annotations, validate_labels
@@ -42,25 +46,7 @@ def validate_selector(spec: Obj) -> list[FieldError]:
 
 def selects(selector: Obj, given: dict[str, str]) -> bool:
     """Whether a JSON label selector selects labels."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if given.get(key) != value:
-            return False
-    return all(_holds(wanted, given) for wanted in selector.get("matchExpressions") or ())
-
-
-def _holds(wanted: Obj, given: dict[str, str]) -> bool:
-    value = given.get(wanted.get("key") or "")
-    match wanted.get("operator"):
-        case "In":
-            return value is not None and value in (wanted.get("values") or ())
-        case "NotIn":
-            return value not in (wanted.get("values") or ())
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False
+    return matches(msgspec.convert(selector, LabelSelector), given)
 
 
 def always_restarts(spec: Obj) -> list[FieldError]:

@@ -1,0 +1,22 @@
+"""How long ago, as kubectl prints it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def age(time: str) -> str:
+    """`90s`, `5m`, `3h`, `2d`; `<unknown>` for what is no time."""
+    try:
+        since = datetime.fromisoformat(time.replace("Z", "+00:00"))
+    except ValueError:
+        return "<unknown>"
+    seconds = int((now() - since).total_seconds())
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{max(0, seconds)}s"
