@@ -42,6 +42,11 @@ def some_pods(group: str, count: int, cpu: int = 1, **spec: Any) -> list[tuple[R
     return [an_object(PODS, f"{group}-{i}", spec=body) for i in range(count)]
 
 
+def a_bound_pod(name: str, node: str) -> tuple[Resource, Obj]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    return an_object(PODS, name, spec={"nodeName": node, "containers": [container]})
+
+
 RACKS = [a_node(f"n{i}", 2, rack=f"r{i // 2}") for i in range(4)]
 GATES = [{"name": "example.com/quota"}]
 SITUATIONS: dict[str, tuple[str, list[tuple[Resource, Obj]]]] = {
@@ -59,7 +64,7 @@ SITUATIONS: dict[str, tuple[str, list[tuple[Resource, Obj]]]] = {
     "a gated member": ("SchedulingGated", [*RACKS, a_group("g", 1), *some_pods("g", 1, schedulingGates=GATES)]),
     "behind somebody else": (
         "Unschedulable",
-        [*RACKS, a_group("old", 7), *some_pods("old", 7), a_group("g", 3), *some_pods("g", 3)],
+        [*RACKS, *[a_bound_pod(f"old-{i}", f"n{i % 4}") for i in range(7)], a_group("g", 3), *some_pods("g", 3)],
     ),
 }
 LIVE_TO_OFFLINE = {"Unschedulable": "Infeasible"}

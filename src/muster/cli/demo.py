@@ -8,6 +8,9 @@ enough, a Job, a gang that cannot fit and says why, and one that makes room for 
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -57,7 +60,7 @@ async def _demo(examples: Path) -> int:
             story = Story(plane.client, examples)
             async with story.told():
                 await story.play()
-            await _epilogue(plane.client)
+            await _epilogue(plane.client, examples)
     return exits.OK
 
 
@@ -169,7 +172,7 @@ def _is_refused(obj: Obj) -> bool:
     return any(c["type"] in SCHEDULED and c["reason"] == "Unschedulable" for c in _conditions(obj))
 
 
-async def _epilogue(client: Client) -> None:
+async def _epilogue(client: Client, examples: Path) -> None:
     """Why the one that waits waits, the lie of the land, and what to do next."""
     from muster.cli import explain, live, topology
     from muster.cli.source import brain_for
@@ -184,6 +187,26 @@ async def _epilogue(client: Client) -> None:
     click.echo(topology.screen(topology.topology(brain_for(snapshot)), live.width()))
     click.echo("")
     click.echo("Go on with a cluster of your own:")
-    click.echo(f"  muster up --nodes {NODES} --node-gpu {GPUS}            # in another terminal")
-    click.echo("  kubectl apply -f examples/priorities.yaml -f examples/serving-tree.yaml")
-    click.echo("  muster tree --watch")
+    for line in _next_steps(examples):
+        click.echo(f"  {line}")
+
+
+def _next_steps(examples: Path) -> list[str]:
+    """Three commands that work as they are printed, from the directory in which the demo was started."""
+    muster = _as_called()
+    here = os.path.relpath(examples)
+    nodes = f"--nodes {NODES} --node-gpu {GPUS}"
+    return [
+        f"{muster} up --memory --port 0 {nodes} --kubeconfig kubeconfig   # in another terminal",
+        f"kubectl --kubeconfig kubeconfig apply -f {here}/priorities.yaml -f {here}/serving-tree.yaml",
+        f"{muster} tree --watch --kubeconfig kubeconfig",
+    ]
+
+
+def _as_called() -> str:
+    """How to call this command again: by its name where the shell finds it, else by its place."""
+    called = Path(sys.argv[0])
+    if not os.access(called, os.X_OK) or called.suffix == ".py":
+        return f"{sys.executable} -m muster.cli.main"
+    found = shutil.which(called.name)
+    return called.name if found is not None and Path(found).samefile(called) else os.path.relpath(called)

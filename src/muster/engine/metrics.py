@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -19,6 +19,8 @@ from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, POD_GROUP_INITIALLY
 from muster.scheduler.decisions import Bind, Decision, Ref, SetCondition
 from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, EvictFailed, Removed
 from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, Round
+
+M = TypeVar("M", Counter, Histogram)
 
 LONG = [0.001 * 2**i for i in range(15)]
 SLI = [0.01 * 2**i for i in range(20)]
@@ -56,6 +58,20 @@ class Pending:
     attempts: int = 1
 
 
+class Children(Generic[M]):
+    """A metric's children by their labels, for those that every pod counts in: asking the metric takes a lock."""
+
+    def __init__(self, metric: M) -> None:
+        self._metric = metric
+        self._found: dict[tuple[str, ...], M] = {}
+
+    def labels(self, *values: str) -> M:
+        child = self._found.get(values)
+        if child is None:
+            child = self._found[values] = self._metric.labels(*values)
+        return child
+
+
 class Metrics:
     """The counters of one engine."""
 
@@ -70,21 +86,25 @@ class Metrics:
 
     def _pods(self) -> None:
         counter, histogram = self._counter, self._histogram
-        self.attempts = counter("schedule_attempts", "Attempts to schedule pods.", ("result", "profile"))
-        self.attempt_seconds = histogram(
-            "scheduling_attempt_duration_seconds", "Time of an attempt, per pod.", LONG, ("result", "profile")
+        self.attempts = Children(counter("schedule_attempts", "Attempts to schedule pods.", ("result", "profile")))
+        self.attempt_seconds = Children(
+            histogram(
+                "scheduling_attempt_duration_seconds", "Time of an attempt, per pod.", LONG, ("result", "profile")
+            )
         )
         self.algorithm_seconds = histogram(
             "scheduling_algorithm_duration_seconds", "Time the brain took for a turn.", LONG
         )
-        self.sli_seconds = histogram(
-            "pod_scheduling_sli_duration_seconds",
-            "From when a pod was first seen until it was bound.",
-            SLI,
-            ("attempts",),
+        self.sli_seconds = Children(
+            histogram(
+                "pod_scheduling_sli_duration_seconds",
+                "From when a pod was first seen until it was bound.",
+                SLI,
+                ("attempts",),
+            )
         )
         self.pod_attempts = histogram("pod_scheduling_attempts", "Attempts until a pod was bound.", ATTEMPTS)
-        self.incoming = counter("queue_incoming_pods", "Pods that entered the queue.", ("queue", "event"))
+        self.incoming = Children(counter("queue_incoming_pods", "Pods that entered the queue.", ("queue", "event")))
         self.preemptions = counter("preemption_attempts", "Times that eviction was considered for a pod.")
         self.victims = histogram("preemption_victims", "Victims chosen for one pod.", VICTIMS)
 
@@ -119,11 +139,10 @@ class Metrics:
         )
 
     def _writes(self) -> None:
-        self.calls = self._counter(
-            "async_api_call_execution", "Writes that ended, by what they were.", ("call_type", "result")
-        )
-        self.call_seconds = self._histogram(
-            "async_api_call_execution_duration_seconds", "Time of a write.", LONG, ("call_type", "result")
+        told = ("call_type", "result")
+        self.calls = Children(self._counter("async_api_call_execution", "Writes that ended, by what they were.", told))
+        self.call_seconds = Children(
+            self._histogram("async_api_call_execution_duration_seconds", "Time of a write.", LONG, told)
         )
         self.leading = Gauge(
             "leader_election_master_status", "1 while this process leads.", ("name",), registry=self.registry

@@ -21,7 +21,7 @@ from muster.scheduler.queue import BINDING, PREEMPTING, Lack, Root, Want
 from muster.scheduler.refusals import Refusals
 from muster.scheduler.shapes import Shape
 from muster.scheduler.storage import bound
-from muster.scheduler.waiting import own_wait
+from muster.scheduler.waiting import incomplete_above, own_wait
 from muster.scheduler.words import say_verdict
 from muster.scheduler.world import World
 
@@ -198,7 +198,9 @@ def tell_groups(
 
 def _word_of(group: Group, reason: str, verdict: Infeasible | Undecided) -> tuple[str, str]:
     """A group without its members waits for them, whatever became of the rest of its tree."""
-    return (reason, say_verdict(verdict, group.key)) if group.admissible else own_wait(group)
+    if not group.admissible:
+        return own_wait(group)
+    return reason, incomplete_above(group) or say_verdict(verdict, group.key)
 
 
 def _tell_pod(world: World, member: Member, message: str, reason: str = "Unschedulable") -> Iterator[Decision]:

@@ -86,7 +86,7 @@ class Brain:
         yield from self._review_groups(now)
         self._wake(now)
         yield from self._speak(now)
-        yield from evicting.proceed(world)
+        yield from evicting.proceed(world, now)
         yield from self._tear_down(now)
 
     def _wake(self, now: float) -> None:

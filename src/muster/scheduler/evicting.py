@@ -20,7 +20,7 @@ from muster.scheduler.planning import plan, validate
 from muster.scheduler.planning.demand import Demand, GroupKey
 from muster.scheduler.planning.verdict import Budget, Placed
 from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, Round
-from muster.scheduler.queue import PREEMPTING, Root, Want
+from muster.scheduler.queue import PREEMPTING, Lack, Root, Want
 from muster.scheduler.waiting import FOR_VICTIMS
 from muster.scheduler.world import Hold, Preempting, World
 
@@ -134,7 +134,6 @@ def _start(world: World, root: Root, eviction: preemption.Eviction) -> Iterator[
     yield from _hold_seats(world, root, eviction.placed)
     world.orphans -= set(chosen)
     world.preempting[root.key] = Preempting(eviction.placed, waited_for | set(chosen), set(chosen))
-    world.queue.settle(root)
     world.queue.set_aside(root, PREEMPTING)
     root.lack.wants = ()
     text = f"waiting for {len(waited_for | set(chosen))} pods to leave"
@@ -199,7 +198,7 @@ def _scheduler_of(world: World, root: Root) -> str:
 # --- going on --------------------------------------------------------------------------------------
 
 
-def proceed(world: World) -> list[Decision]:
+def proceed(world: World, now: float) -> list[Decision]:
     """Ask for the deletion of victims that were marked in an earlier turn, if the plan still holds."""
     decisions: list[Decision] = []
     for key, under_way in list(world.preempting.items()):
@@ -209,7 +208,8 @@ def proceed(world: World) -> list[Decision]:
         demand = demand_of(root, world.shape_of, world.domain_of)
         if not _still_holds(world, root, demand, under_way):
             decisions += call_off(world, root)
-            world.queue.activate(root)
+            world.queue.park(root, Lack(), now)  # a failure like any other: too many in a row earn a backoff
+            world.queue.wake(root, now)
             continue
         me = world.ref_of(root)
         victims = [world.forest.members[uid] for uid in sorted(under_way.marked) if uid in world.forest.members]

@@ -175,6 +175,13 @@ def _of_root(brain: Brain, root: Root, target: Target, through: Through) -> Expl
         gates = ", ".join(gate.name for gate in root.member.pod.spec.scheduling_gates or ())
         text = f"{me(root)} is held back by scheduling gates: {gates}"
         return _with(base, root, world, waiting.GATED, text, target, wakes="when its scheduling gates are removed")
+    asked = world.forest.groups.get(GroupKey(target.kind, root.key.namespace, target.name))
+    if asked is not None and asked is not root.group and asked.seen:
+        own = _child_wait(asked)
+        if own is not None:
+            text = f"{kind_word(asked.key.kind)} {asked.key.name} waits: {own[1]}"
+            wakes = "when the missing pods and groups are created; its tree starts without it meanwhile if it can"
+            return _with(base, root, world, own[0], text, None, wakes=wakes)
     outcome = evaluate(world, root)
     if isinstance(outcome.verdict, Placed):
         ahead = f"; {base.position - 1} ahead of it in the queue may take the room first" if base.position > 1 else ""
@@ -223,6 +230,14 @@ def _unready(world: World, root: Root, base: Explanation, target: Target) -> Exp
         waiting.FOR_MEMBERS: "when the missing pods are created",
     }.get(own.reason, "when the missing pods and groups are created")
     return _with(base, root, world, own.reason, text, None, wakes=wakes)
+
+
+def _child_wait(group: Group) -> tuple[str, str] | None:
+    """What keeps a child group out of a tree that could start without it."""
+    if not group.admissible:
+        return waiting.own_wait(group)
+    missing = waiting.incomplete_above(group)
+    return (waiting.FOR_CHILDREN, missing) if missing else None
 
 
 def _leaving_suffice(world: World, root: Root, demand: Demand) -> list[str]:

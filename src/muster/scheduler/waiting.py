@@ -46,8 +46,18 @@ def _wait_of(group: Group, top: Group, gated: str) -> tuple[str, str]:
     if not group.admissible:
         return own_wait(group)
     if not top.admissible:
-        return FOR_CHILDREN, f"composite pod group {top.key.name} is incomplete: {own_wait(top)[1]}"
+        return FOR_CHILDREN, incomplete_above(group) or own_wait(top)[1]
     return GATED, f"pod {gated} has scheduling gates, which hold the whole tree"
+
+
+def incomplete_above(group: Group) -> str:
+    """The nearest composite above a group that lacks children, in words; empty if there is none."""
+    above = group.parent if not group.cyclic else None
+    while above is not None:
+        if not above.admissible:
+            return f"composite pod group {above.key.name} is incomplete: {own_wait(above)[1]}"
+        above = above.parent if not above.cyclic else None
+    return ""
 
 
 def own_wait(group: Group) -> tuple[str, str]:

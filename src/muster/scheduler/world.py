@@ -145,7 +145,8 @@ class World:
     def going(self) -> frozenset[str]:
         """Pods on nodes that will be gone without any further word: terminating, or asked to."""
         doomed = {uid for under_way in self.preempting.values() for uid in under_way.doomed}
-        return frozenset(uid for uid in self.leaving | doomed if uid in self.cluster.pods)
+        surely = self.leaving | (doomed - self.refused.keys())
+        return frozenset(uid for uid in surely if uid in self.cluster.pods)
 
     def release(self, key: GroupKey) -> None:
         """Give back every seat held for a root."""

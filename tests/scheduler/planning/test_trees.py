@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import msgspec
+
 from muster.scheduler.planning.verdict import Infeasible, Placed
 from tests.scheduler.planning.scene import Scene, a_node, a_pod
 
@@ -139,7 +141,7 @@ def test_what_is_short_is_told_for_the_group_that_lacks_it():
 def test_of_children_that_compete_the_one_with_the_higher_priority_runs():
     scene = slots(3)
     low, high = scene.uniform("low", 2), scene.uniform("high", 3)
-    high = replace(high, members=tuple(replace(member, priority=10) for member in high.members))
+    high = replace(high, members=tuple(msgspec.structs.replace(member, priority=10) for member in high.members))
 
     result = scene.plan(scene.composite("bag", low, high, min_groups=1))
 

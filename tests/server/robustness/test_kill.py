@@ -44,12 +44,22 @@ class Siege:
                 tasks.append(
                     asyncio.create_task(until_killed(lambda c=client, w=wire: c.run(w, killed.is_set), killed))
                 )
-            await asyncio.sleep(self.rng.uniform(0.05, 0.6))
+            await self.acknowledged(self.rng.randrange(10, 120))
             server.process.kill()
             killed.set()
             await asyncio.gather(*tasks)
         server.end()
         self.check()
+
+    async def acknowledged(self, writes: int) -> None:
+        """Wait for so many more writes, however fast this machine is."""
+        enough = self.written() + writes
+        async with asyncio.timeout(60):
+            while self.written() < enough:  # noqa: ASYNC110 - the clients are busy with other things
+                await asyncio.sleep(0.001)
+
+    def written(self) -> int:
+        return sum(op.kind == "write" for writer in self.writers for op in writer.ops)
 
     def check(self) -> None:
         found = rows(copied(self.data, self.scratch))

@@ -30,6 +30,7 @@ from muster.scheduler.shapes import Shape
 
 MOST_REPLANNED = 64  # victims that are tried one by one with a new plan each
 MANY_UNITS = 1000  # beyond, taking everyone away in thought is too much work to do it often
+FEW_UNITS = 200  # up to here a counted choice is held against that of seats on the emptied cluster as well
 MOST_SEARCHED = 12  # units among which the choice is proven to be the cheapest
 
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
@@ -129,9 +130,12 @@ class _Chooser:
             seats = ledger.seats(shape, ledger.without(at[unit.key] for unit in victims))
             return any(int(seats[domain].sum()) >= seated for domain in domains)
 
+        self._suffices = suffices
         found = self._bought({demand.key: {shape.shape.id: seated}})
         assert found, "without everyone there is room"
         bought = [market.units() for market in found]
+        if len(self.units) <= FEW_UNITS:
+            bought += map(self._irreducible, self._reprieved(self.units))
         if len(domains) > 1:
             bought += [fewer for market in found for fewer in self._elsewhere(market, shape, seated, domains)]
         best = min(bought, key=self._cost) if len(bought) > 1 else bought[0]

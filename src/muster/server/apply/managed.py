@@ -11,7 +11,7 @@ An entry of another API version is compared in the written version: the paths th
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
@@ -197,11 +197,15 @@ def _owned_at_birth(new: Obj, message: Message | None, subresource: str) -> Fiel
     """What the creator of an object owns: all that it does not have by itself."""
     others = comparable(new, subresource)
     spec = others.pop("spec", None)
-    before = comparable(empty(message), subresource)
-    before.pop("spec", None)
-    changes = typed.compare(before, others, object_rule(message))
+    changes = typed.compare(_bare(message, subresource), others, object_rule(message))
     owned = fieldsets.union(changes.added, changes.modified)
     return owned if spec is None else fieldsets.union(owned, _owned_spec(message, msgspec.json.encode(spec)))
+
+
+@cache
+def _bare(message: Message | None, subresource: str) -> Obj:
+    """The parts beside the spec that an object of this kind has by itself."""
+    return {name: value for name, value in comparable(empty(message), subresource).items() if name != "spec"}
 
 
 @lru_cache(maxsize=512)

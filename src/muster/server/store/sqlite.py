@@ -47,6 +47,7 @@ class SqliteStore(Store):
         # What was accepted and has not landed, by table: the newest revision of a key, and its record (None: deleted).
         self._heads: defaultdict[str, dict[Key, tuple[int, Record | None]]] = defaultdict(dict)
         self._pending: deque[_Pending] = deque()
+        self._turn: list[_Pending] = []  # of these, the ones that the thread has not been given yet
         self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure = ""
@@ -106,8 +107,16 @@ class SqliteStore(Store):
         self._loop = asyncio.get_running_loop()
         pending = _Pending(table, change, self._loop.create_future())
         self._pending.append(pending)
-        self._queue.put(pending)
+        if not self._turn:
+            # At the end of this turn of the loop, so that all its writes wake the thread once and share a transaction.
+            self._loop.call_soon(self._hand_over)
+        self._turn.append(pending)
         await pending.done
+
+    def _hand_over(self) -> None:
+        turn, self._turn = self._turn, []
+        for pending in turn:
+            self._queue.put(pending)
 
     async def settle(self) -> None:
         if self._pending:
@@ -196,6 +205,7 @@ class SqliteStore(Store):
             self._log.compact(upto)
 
     async def close(self) -> None:
+        self._hand_over()
         self._queue.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
         # What the thread posted last must land before the callers are let go.

@@ -1,0 +1,72 @@
+"""Snapshots in the middle of conformance scenarios: offline they give the verdict that the live scheduler wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from muster.client.http import HTTPClient
+from muster.client.kubeconfig import load
+from muster.engine.gather import gather
+from muster.scheduler.config import default_config
+from muster.scheduler.explain import explain, find
+from muster.scheduler.snapshot import Snapshot, brain_of, decode, encode
+from muster.testing.cluster import Cluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+FOLDERS = ("gang", "composite", "topology")
+# What the live scheduler writes, and what an explanation calls it.
+SAME = {"Unschedulable": {"Infeasible", "WaitingForChildren"}, "PlacementNotGuaranteed": {"Undecided", "Infeasible"}}
+WAITS = ("WaitingForMembers", "WaitingForChildren", "WaitingForParent", "SchedulingGated", "Invalid", "SchedulerError")
+FEWEST = 20
+
+
+def test_snapshots_of_conformance_scenarios_reproduce_the_verdict(conformance: Path) -> None:
+    with Cluster(https=True, controllers=True, scheduler=True) as cluster:
+        assert cluster.kubeconfig is not None
+        files = [file for folder in FOLDERS for file in sorted((conformance / "scenarios" / folder).glob("*.yaml"))]
+        command = [sys.executable, conformance / "run_conformance.py", "--kubeconfig", cluster.kubeconfig, *files]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as runner:
+            snapshots = asyncio.run(_collect(cluster.kubeconfig, runner))
+            assert runner.stdout is not None
+            assert runner.wait() == 0, runner.stdout.read()
+    compared = [(said, verdict) for snapshot in snapshots for said, verdict in _verdicts(snapshot)]
+    wrong = [(said, verdict) for said, verdict in compared if verdict not in SAME.get(said, {said})]
+    assert len(compared) >= FEWEST, "the scenarios should show groups that wait"
+    import pickle; pickle.dump([encode(s) for s in snapshots], open("/tmp/snaps.pkl","wb"))
+    assert not wrong
+
+
+async def _collect(kubeconfig: Path, runner: subprocess.Popen[str]) -> list[Snapshot]:
+    """Every state in which the cluster rested for a moment: the same objects twice in a row."""
+    found: dict[bytes, Snapshot] = {}
+    async with HTTPClient(load(kubeconfig, None)) as client:
+        before = b""
+        while runner.poll() is None:
+            snapshot = await gather(client)
+            now = encode(snapshot)
+            if now == before:
+                found[now] = decode(now)
+            before = now
+            await asyncio.sleep(0.25)
+    return list(found.values())
+
+
+def _verdicts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """For each group that says it waits: what it says, and what is found out from the snapshot alone."""
+    for kind in ("PodGroup", "CompositePodGroup"):
+        for obj in snapshot.objects.get(kind, ()):
+            conditions = obj.status.conditions or ()
+            said = next((c for c in conditions if c.type.endswith("InitiallyScheduled") and c.status == "False"), None)
+            if said is None or (said.reason not in SAME and said.reason not in WAITS):
+                continue
+            brain = brain_of(snapshot, default_config(*sorted({*snapshot.schedulers, "default-scheduler"})))
+            target = find(brain, kind, obj.metadata.namespace, obj.metadata.name)
+            if target is not None:
+                yield said.reason, explain(brain, target, lambda sources: ()).verdict
