@@ -185,3 +185,50 @@ def test_every_view_is_readable_by_programs(
         assert msgspec.json.decode(text.encode())
     else:
         assert msgspec.yaml.decode(text.encode())
+
+
+def test_a_level_that_no_node_has_is_refused(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["topology", "--key", "example.com/row", "--snapshot", snapshot]) == 65
+    assert 'no node has the label "example.com/row"' in capsys.readouterr().err
+
+
+def test_an_amount_that_is_none_is_refused(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["topology", "--cpu", "much", "--snapshot", snapshot]) == 64
+    assert "'much' is no amount of cpu" in capsys.readouterr().err
+
+
+def test_a_cluster_without_known_levels_is_shown_node_by_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = saved(a_world([a_node("n0", cpu=2), a_node("n1", cpu=3)]), tmp_path / "c.json.gz")
+    assert run(["topology", "--snapshot", file]) == 0
+    text = capsys.readouterr().out
+    assert "on one node: 3" in text
+    assert "n1" in text
+
+
+def test_every_node_is_listed_when_asked(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["topology", "--nodes", "--key", RACK, "--snapshot", snapshot]) == 0
+    assert "  n7  " in capsys.readouterr().out
+
+
+def test_a_name_in_another_namespace_is_found(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["explain", "podgroup/training", "-n", "other", "--snapshot", snapshot]) == 65
+    assert "it exists in ns: use --namespace" in capsys.readouterr().err
+
+
+def test_a_job_is_explained_by_its_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_gang("g", 2), *pods(2, "g", owner="sweep")).run()
+    file = saved(world, tmp_path / "c.json.gz")
+    assert run(["explain", "job/sweep", "-n", "ns", "--snapshot", file]) == 0
+    assert capsys.readouterr().out.startswith("podgroup g does not fit")
+    assert run(["explain", "job/other", "-n", "ns", "--snapshot", file]) == 65
+
+
+def test_a_tree_tells_why_a_group_is_not_whole():
+    world = a_busy_world()
+    world.remove("Pod", "training-0")
+    world.run()
+    twigs = {twig.name: twig for twig in tree.trees(brain_for(snapshot_of(world)))}
+    assert twigs["training"].reason == "BelowMinimum"
+    assert twigs["stuck"].reason == "Unschedulable"
+    assert twigs["service"].reason == ""

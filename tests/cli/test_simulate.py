@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from muster.api import types
+from muster.cli import source
 from muster.cli.main import run
 from muster.cli.simulate import simulate
 from muster.engine.gather import gather
@@ -248,3 +250,35 @@ def test_nothing_is_written_to_a_live_cluster(tmp_path: Path):
         for question in ("queue", "tree", "topology"):
             assert run([question, "--kubeconfig", str(cluster.kubeconfig)]) == 0
         assert cluster.client.request("GET", "/api/v1/pods")["metadata"]["resourceVersion"] == before
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(None, "No such file"), ("a: b: c", "not valid YAML"), ("- 1", "an object")]
+)
+def test_a_file_that_is_no_manifest_is_named(
+    content: str | None, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    manifest = tmp_path / "manifest.yaml"
+    if content is not None:
+        manifest.write_text(content)
+    assert run(["simulate", "-f", str(manifest), "--nodes", "1"]) == 65
+    error = capsys.readouterr().err
+    assert f"{manifest}:1" in error
+    assert says in error
+
+
+def test_an_undecided_answer_has_an_exit_code_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    given = source.config_for
+    monkeypatch.setattr(source, "config_for", lambda snapshot: replace(given(snapshot), budget_steps=1))
+    sizes = [7, 7, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3]
+    policy = {"gang": {"minCount": len(sizes)}}
+    meta = {"name": "g"}
+    group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": meta}
+    objects = [group | {"spec": {"schedulingPolicy": policy}}]
+    objects += [a_pod_manifest(f"g-{i}", cpu, schedulingGroup={"podGroupName": "g"}) for i, cpu in enumerate(sizes)]
+    manifest = tmp_path / "hard.json"
+    manifest.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+    assert run(["simulate", "-f", str(manifest), "--nodes", "5", "--node-cpu", "13"]) == 2
+    assert "Undecided: 0 of 13 pods would be bound. Nothing was changed." in capsys.readouterr().out

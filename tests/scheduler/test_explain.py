@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from muster.api import types
@@ -222,3 +224,14 @@ def test_a_child_whose_sibling_has_no_pods_yet_is_told_so_on_the_object():
     said = world.condition("PodGroup", "right-a")
     assert said is not None
     assert said.message == "composite pod group right is incomplete: 1 of 2 child groups are complete"
+
+
+def test_an_undecided_search_is_told_apart_from_what_cannot_be():
+    sizes = [7, 7, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3]
+    world = a_world([a_node(f"n{i}", cpu=13) for i in range(5)])
+    world.brain.world.config = replace(world.brain.world.config, budget_steps=1)
+    world.add(a_gang("g", len(sizes)), *[a_pod(f"g-{i}", "g", cpu=cpu) for i, cpu in enumerate(sizes)]).run()
+    found = explained(world, "PodGroup", "g")
+    assert found.verdict == "Undecided"
+    assert "a place may exist" in found.sentence
+    assert found.preemption.startswith("not considered: nobody is evicted for a placement that may exist")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from muster.cli import exits, live, output, source
+from muster.cli import exits, live, output, progress, source
 from muster.cli.ages import age
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def command(namespace: str | None, watch: bool, source: source.Source, output_fo
 
 
 def _brain(asked: source.Source) -> Brain:
-    return source.brain_for(asked.facts())
+    with progress.shown() as bar:
+        return source.brain_for(asked.facts(bar), bar)
 
 
 def waiting(brain: Brain, namespace: str | None = None) -> list[Line]:

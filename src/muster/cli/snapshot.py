@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from muster.cli import exits, output, source
+from muster.cli import exits, output, progress, source
 
 if TYPE_CHECKING:
     from muster.client.protocol import Client
@@ -42,12 +42,17 @@ def command(file: Path | None, kubeconfig: Path | None, context: str | None) -> 
 
         return await gather(client, taken_at)
 
-    snapshot = source.Source(None, kubeconfig, context).call(ask)
+    with progress.shown() as bar:
+        bar.stage("Reading the cluster")
+        snapshot = source.Source(None, kubeconfig, context).call(ask)
     data = gzip.compress(encode(snapshot), mtime=0)
     if file is None:
         sys.stdout.buffer.write(data)
     else:
-        file.write_bytes(data)
+        try:
+            file.write_bytes(data)
+        except OSError as error:
+            raise exits.Failure(f"{file} cannot be written: {error.strerror}", exits.BAD_INPUT) from error
     counts = ", ".join(f"{len(found)} {kind}" for kind, found in sorted(snapshot.objects.items()) if found)
     output.note(f"{len(data) / 1024:.0f} KiB: {counts}")
     return exits.OK

@@ -8,7 +8,7 @@ import click
 import msgspec
 import numpy as np
 
-from muster.cli import exits, live, output, source
+from muster.cli import exits, live, output, progress, source
 from muster.scheduler.words import say_count, short_key
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def _check(asked: dict[str, str]) -> None:
 
 
 def _brain(asked: source.Source) -> Brain:
-    return source.brain_for(asked.facts())
+    with progress.shown() as bar:
+        return source.brain_for(asked.facts(bar), bar)
 
 
 def topology(
@@ -96,6 +97,9 @@ def topology(
 ) -> Map:
     """Count seats by domain at every level. A cluster without known levels is shown node by node."""
     cluster = brain.world.cluster
+    for key in keys:
+        if cluster.index and not (cluster.labels(key) > 0).any():
+            raise exits.Failure(f'no node has the label "{key}"', exits.BAD_INPUT)
     levels = list(keys) or [key for key in LEVELS if (cluster.labels(key) > 0).any()]
     if (each_node or not levels) and HOSTNAME not in levels:
         levels.append(HOSTNAME)

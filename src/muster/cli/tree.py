@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from muster.api.groups import QUORUM_MET
-from muster.cli import exits, live, output, source
+from muster.cli import exits, live, output, progress, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,8 @@ def command(name: str | None, namespace: str | None, watch: bool, source: source
 
 
 def _brain(asked: source.Source) -> Brain:
-    return source.brain_for(asked.facts())
+    with progress.shown() as bar:
+        return source.brain_for(asked.facts(bar), bar)
 
 
 def trees(brain: Brain, namespace: str | None = None, name: str | None = None) -> list[Twig]:

@@ -227,6 +227,7 @@ class Forest:
     def __init__(self) -> None:
         self.groups: dict[GroupKey, Group] = {}
         self.members: dict[str, Member] = {}
+        self.on_node: dict[str, dict[str, Member]] = {}  # the bound ones, finished or not
         self.workloads: dict[tuple[str, str], api.Workload] = {}
 
     # --- groups ------------------------------------------------------------------------------------
@@ -350,12 +351,17 @@ class Forest:
         member.group = self.group(key) if key is not None else None
         if pod.spec.node_name:
             member.assumed = ""
+            self.on_node.setdefault(pod.spec.node_name, {})[member.uid] = member
         self._enter(member)
         return member
 
     def drop_member(self, uid: str) -> Member | None:
         member = self.members.pop(uid, None)
         if member is not None:
+            node = member.pod.spec.node_name
+            there = self.on_node.get(node, {})
+            if there.pop(uid, None) is not None and not there:
+                del self.on_node[node]
             self._leave(member)
             if member.group is not None:
                 member.group.finished.discard(uid)

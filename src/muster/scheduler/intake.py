@@ -311,7 +311,7 @@ class Intake:
         if lost == was_lost:
             return
         (self._lost_nodes.add if lost else self._lost_nodes.discard)(node)
-        for member in [m for m in world.forest.members.values() if m.pod.spec.node_name == node]:
+        for member in list(world.forest.on_node.get(node, {}).values()):
             world.forest.set_lost(member, lost)
             if member.group is not None:
                 world.reviewed.add(member.group.key)
