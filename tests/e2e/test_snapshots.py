@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+from e2e.kube.cluster import RealCluster
 
+from muster.cli.main import run
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
 from muster.engine.gather import gather
@@ -17,6 +20,7 @@ from muster.scheduler.config import default_config
 from muster.scheduler.explain import explain, find
 from muster.scheduler.snapshot import Snapshot, brain_of, decode, encode
 from muster.testing.cluster import Cluster
+from tests.e2e.processes import Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -72,3 +76,24 @@ def _verdicts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             target = find(brain, kind, obj.metadata.namespace, obj.metadata.name)
             if target is not None:
                 yield said.reason, explain(brain, target, lambda sources: ()).verdict
+
+
+def test_groups_that_are_custom_resources_are_explained(
+    kube: Path, with_crds: RealCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = {
+        "apiVersion": "scheduling.muster.dev/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "g-0", "namespace": "default", "labels": {"scheduling.muster.dev/pod-group": "g"}},
+        "spec": {"schedulerName": "muster", "containers": [{"name": "c", "image": "i"}]},
+    }
+    kubectl = Kubectl(kube, with_crds.kubeconfig)
+    kubectl("apply", "-f", "-", input=yaml.safe_dump_all([group, pod]))
+    assert run(["explain", "pod/g-0", "--kubeconfig", str(with_crds.kubeconfig)]) == 0
+    assert "podgroup g waits: 1 of 2 members exist" in capsys.readouterr().out

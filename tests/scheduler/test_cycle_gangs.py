@@ -380,3 +380,30 @@ def test_with_gang_scheduling_switched_off_in_its_profile_members_are_single_pod
     world.add(a_gang("g", 3), *pods(3, "g")).run()
 
     assert len(world.bound()) == 2
+
+
+def test_a_child_that_grows_beside_a_running_tree_costs_no_attempts_until_it_is_complete():
+    world = a_world([a_node("n0", cpu=16)])
+    world.add(a_composite("root", 1), a_gang("first", 1, parent="root"), a_gang("later", 5, parent="root"))
+    world.add(*pods(1, "first")).run()
+    for i in range(4):
+        world.add(a_pod(f"later-{i}", "later")).run()
+    root = next(r for r in world.brain.roots() if r.key.name == "root")
+    assert root.attempts <= 1
+    world.wait(3)
+    assert world.condition("PodGroup", "later").message == "4 of 5 members exist"
+
+    world.add(a_pod("later-4", "later")).run()
+
+    assert len(world.bound("later")) == 5, "bound at once: no backoff was earned"
+
+
+def test_members_of_an_incomplete_child_do_not_wake_a_tree_that_failed_for_another_reason():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_composite("root", 1), a_gang("big", 2, parent="root"), a_gang("slow", 5, parent="root"))
+    world.add(*pods(2, "big", cpu=4)).run()
+    root = next(iter(world.brain.roots()))
+    attempts = root.attempts
+    for i in range(4):
+        world.add(a_pod(f"slow-{i}", "slow")).run()
+    assert root.attempts == attempts

@@ -220,7 +220,7 @@ def test_a_child_whose_sibling_has_no_pods_yet_is_told_so_on_the_object():
     world.add(a_composite("top", 1), a_composite("left", 2, parent="top"), a_composite("right", 2, parent="top"))
     for side in ("left", "right"):
         world.add(a_gang(f"{side}-a", 1, parent=side), a_gang(f"{side}-b", 1, parent=side), *pods(1, f"{side}-a"))
-    world.add(*pods(1, "left-b")).run()
+    world.add(*pods(1, "left-b")).wait(3)
     said = world.condition("PodGroup", "right-a")
     assert said is not None
     assert said.message == "composite pod group right is incomplete: 1 of 2 child groups are complete"

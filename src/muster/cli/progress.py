@@ -69,10 +69,10 @@ class Bar:
 
 
 @contextmanager
-def shown() -> Generator[Bar]:
+def shown(*, wanted: bool = True) -> Generator[Bar]:
     """A bar for the work of the block, if it takes long enough and somebody looks."""
     bar = Bar()
-    if not sys.stderr.isatty():
+    if not wanted or not sys.stderr.isatty():
         yield bar
         return
     timer = Timer(PATIENCE_SECONDS, bar.show)

@@ -38,7 +38,7 @@ def command(namespace: str | None, watch: bool, source: source.Source, output_fo
     """List the pods and groups that wait, in the order in which they are tried."""
 
     def lines() -> list[Line]:
-        return waiting(_brain(source), namespace)
+        return waiting(_brain(source, watch), namespace)
 
     if output_format != "table":
         output.write(lines(), output_format, str)
@@ -47,8 +47,8 @@ def command(namespace: str | None, watch: bool, source: source.Source, output_fo
     return exits.OK
 
 
-def _brain(asked: source.Source) -> Brain:
-    with progress.shown() as bar:
+def _brain(asked: source.Source, watch: bool) -> Brain:
+    with progress.shown(wanted=not watch) as bar:
         return source.brain_for(asked.facts(bar), bar)
 
 

@@ -68,7 +68,7 @@ def command(
     _check(asked)
 
     def found() -> Map:
-        return topology(_brain(source), keys, asked, each_node=each_node)
+        return topology(_brain(source, watch), keys, asked, each_node=each_node)
 
     if output_format != "table":
         output.write(found(), output_format, str)
@@ -87,8 +87,8 @@ def _check(asked: dict[str, str]) -> None:
             raise click.UsageError(f"{amount!r} is no amount of {name}; for instance: 4, 500m, 64Gi") from None
 
 
-def _brain(asked: source.Source) -> Brain:
-    with progress.shown() as bar:
+def _brain(asked: source.Source, watch: bool) -> Brain:
+    with progress.shown(wanted=not watch) as bar:
         return source.brain_for(asked.facts(bar), bar)
 
 

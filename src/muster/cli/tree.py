@@ -47,7 +47,7 @@ def command(name: str | None, namespace: str | None, watch: bool, source: source
     """Show the trees of groups, or only the one that holds the group NAME."""
 
     def found() -> list[Twig]:
-        twigs = trees(_brain(source), namespace, name)
+        twigs = trees(_brain(source, watch), namespace, name)
         if name is not None and not twigs:
             where = f' in namespace "{namespace}"' if namespace else ""
             raise exits.Failure(f'no group "{name}" exists{where}', exits.BAD_INPUT)
@@ -60,8 +60,8 @@ def command(name: str | None, namespace: str | None, watch: bool, source: source
     return exits.OK
 
 
-def _brain(asked: source.Source) -> Brain:
-    with progress.shown() as bar:
+def _brain(asked: source.Source, watch: bool) -> Brain:
+    with progress.shown(wanted=not watch) as bar:
         return source.brain_for(asked.facts(bar), bar)
 
 

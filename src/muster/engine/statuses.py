@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import msgspec
+
 from muster.api.errors import ApiError
 from muster.api.groups import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
 from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
@@ -127,7 +129,7 @@ class StatusWrite(ObjectWrite):
         if not self.conditions and self.nominated is None:
             return
         if self.resource.group == CRD_GROUP:
-            return await self._replace_list()
+            return await self._replace_list(again)
         status: Obj = {}
         if self.conditions:
             status["conditions"] = [self._condition(each, again) for each in self.conditions.values()]
@@ -159,13 +161,9 @@ class StatusWrite(ObjectWrite):
         renamed = self.resource.version == OLD and type_ == POD_GROUP_INITIALLY_SCHEDULED
         return POD_GROUP_SCHEDULED if renamed else type_
 
-    async def _replace_list(self) -> None:
+    async def _replace_list(self, again: bool) -> None:
         """Custom resources know no merge by key: the whole list is written, against the version it was read at."""
-        found = await self.client.get(self.resource, self.about.name, self.about.namespace)
-        meta = found.get("metadata") or {}
-        if self.about.uid and meta.get("uid") != self.about.uid:
-            raise ApiError(404, "NotFound", "another object has its name")
-        listed: list[Obj] = list((found.get("status") or {}).get("conditions") or [])
+        version, listed = (None if again else self._as_watched()) or await self._as_stored()
         for decision in self.conditions.values():
             body = self._condition(decision, True)
             at = next((i for i, each in enumerate(listed) if each.get("type") == body["type"]), None)
@@ -175,8 +173,24 @@ class StatusWrite(ObjectWrite):
                 if listed[at].get("status") == body["status"] and listed[at].get("lastTransitionTime"):
                     body["lastTransitionTime"] = listed[at]["lastTransitionTime"]
                 listed[at] = body
-        version = {"resourceVersion": meta.get("resourceVersion")}
-        await self.patch({"metadata": version, "status": {"conditions": listed}}, "merge")
+        await self.patch({"metadata": {"resourceVersion": version}, "status": {"conditions": listed}}, "merge")
+
+    def _as_watched(self) -> tuple[str, list[Obj]] | None:
+        """The object's version and conditions as the watch shows them, unless our own last write is newer."""
+        about = self.about
+        known = self.facts.look(about.kind, about.namespace, about.name)
+        newest = self.facts.version_of(about.kind, about.namespace, about.name, about.uid)
+        if known is None or newest is None or known.metadata.resource_version != newest:
+            return None
+        said = (msgspec.to_builtins(each) for each in known.status.conditions or ())
+        return newest, [{"reason": "", "message": "", **each} for each in said]
+
+    async def _as_stored(self) -> tuple[str, list[Obj]]:
+        found = await self.client.get(self.resource, self.about.name, self.about.namespace)
+        meta = found.get("metadata") or {}
+        if self.about.uid and meta.get("uid") != self.about.uid:
+            raise ApiError(404, "NotFound", "another object has its name")
+        return str(meta.get("resourceVersion")), list((found.get("status") or {}).get("conditions") or [])
 
 
 class ClaimWrite(ObjectWrite):

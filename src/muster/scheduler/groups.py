@@ -183,6 +183,23 @@ class Group:
         """Does what is bound now satisfy this group?"""
         return self.seen and self.confirmed >= self.minimum
 
+    @property
+    def placeable(self) -> bool:
+        """Has a group below, on a path where every group has its quorum, a pod that waits for a place?"""
+        if not self.admissible:
+            return False
+        if self.is_leaf:
+            return bool(self.pending)
+        return self.pending_below > 0 and any(c.placeable for c in self.children.values() if not c.cyclic)
+
+    @property
+    def admitted(self) -> bool:
+        """Have this group and everything above it their quorum?"""
+        group: Group | None = self
+        while group is not None and group.admissible:
+            group = group.parent if not group.cyclic else None
+        return group is None
+
     def root(self) -> Group:
         group = self
         while group.parent is not None and not group.cyclic:

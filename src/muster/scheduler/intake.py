@@ -21,7 +21,7 @@ from muster.scheduler.evicting import IN_FLIGHT
 from muster.scheduler.faults import priority_of
 from muster.scheduler.groups import FAILED, LEAVING, PENDING, RUNNING, SUCCEEDED, Group, Member, group_name, state_of
 from muster.scheduler.planning.demand import GroupKey
-from muster.scheduler.queue import ACTIVE, PREEMPTING, WAITING, Root
+from muster.scheduler.queue import ACTIVE, BACKOFF, PARKED, PREEMPTING, WAITING, Root
 from muster.scheduler.world import Hold, World
 
 VOLUME_RULES = ("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
@@ -168,7 +168,7 @@ class Intake:
             self._victim_left(member, gone=member.state in (SUCCEEDED, FAILED))
         if member.group is not None:
             world.reviewed.add(member.group.key)
-            self.review(member.group.root(), now)
+            self.review(member.group.root(), now, cause=member.group)
         else:
             self._review_pod(member, now)
         if before is not None and before != root_key(member):
@@ -364,8 +364,11 @@ class Intake:
             if ref is not None and group.key.namespace == namespace and ref.workload_name == name:
                 self.world.suspects.add(group.root().key)
 
-    def review(self, top: Group, now: float, settled: bool = False) -> None:
-        """Put a tree's root where its present state says: waiting, in line, or out of the queue."""
+    def review(self, top: Group, now: float, settled: bool = False, cause: Group | None = None) -> None:
+        """Put a tree's root where its present state says: waiting, in line, or out of the queue.
+
+        A failed root is not tried again for a member of a group that is still incomplete: nothing could come of it.
+        """
         world = self.world
         root = world.queue.roots.get(top.key)
         if top.pending_below == 0:
@@ -382,12 +385,12 @@ class Intake:
             self._stop_waiting_for_victims(top.key)
             world.queue.set_aside(root, WAITING)
             world.notices.ask(top.key, now)
-        else:
+        elif cause is None or cause.admitted or root.state not in (PARKED, BACKOFF):
             world.notices.withdraw(top.key)
             self._line_up(root, settled, now)
 
     def _ready(self, top: Group) -> bool:
-        return top.seen and top.admissible and not top.gated and not top.cyclic and top.key not in self.world.faults
+        return top.seen and top.placeable and not top.gated and not top.cyclic and top.key not in self.world.faults
 
     def _line_up(self, root: Root, settled: bool, now: float) -> None:
         queue = self.world.queue

@@ -36,18 +36,19 @@ def notices(top: Group) -> Iterator[Notice]:
     """What each seen group of an unready tree waits for; groups nobody joined yet are left alone."""
     gated = _first_gated(top) if top.gated else ""
     for group in top.subtree():
-        if group.obj is not None and (group.children or group.known):
-            yield Notice(group, *_wait_of(group, top, gated))
+        wait = _wait_of(group, top, gated) if group.obj is not None and (group.children or group.known) else None
+        if wait is not None:
+            yield Notice(group, *wait)
 
 
-def _wait_of(group: Group, top: Group, gated: str) -> tuple[str, str]:
+def _wait_of(group: Group, top: Group, gated: str) -> tuple[str, str] | None:
     if not top.seen:
         return FOR_PARENT, f"parent {top.key.name} does not exist"
     if not group.admissible:
         return own_wait(group)
-    if not top.admissible:
+    if not group.admitted:
         return FOR_CHILDREN, incomplete_above(group) or own_wait(top)[1]
-    return GATED, f"pod {gated} has scheduling gates, which hold the whole tree"
+    return (GATED, f"pod {gated} has scheduling gates, which hold the whole tree") if gated else None
 
 
 def incomplete_above(group: Group) -> str:
