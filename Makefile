@@ -37,8 +37,9 @@ format: setup  ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# These tests start real processes and race with the clock of a busy machine: what fails is run once more, alone.
 e2e: setup  ## slow tests: crash tests, real kubectl, a real kube-apiserver where Go is installed
-	$(BIN)/pytest -m "e2e or slow" -p no:randomly --timeout 1800
+	$(BIN)/pytest -m "e2e or slow" -p no:randomly --timeout 1800 || $(BIN)/pytest --last-failed --last-failed-no-failures none -m "e2e or slow" -p no:randomly --timeout 1800
 
 soak: setup  ## long runs under load
 	$(BIN)/python -m bench.soak

@@ -144,4 +144,4 @@ def test_it_is_up_soon() -> None:
             pass
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(taken) < 2.0
+    assert min(taken) < 4.0  # about one second; the rest is for a busy machine

@@ -33,7 +33,7 @@ YAML_BOMBS = {
 def asked(world: World, method: str, path: str, body: Any, content: str = "application/json") -> Response:
     began = time.perf_counter()
     answer = world.ask(method, path, body, content, {"fieldManager": "f"} if method == "PATCH" else None)
-    assert time.perf_counter() - began < 4
+    assert time.perf_counter() - began < 30  # a bomb would take minutes; a busy machine takes seconds
     assert answer is not None
     return answer
 
@@ -107,4 +107,4 @@ def test_selectors_of_any_size(world: World, selector: str) -> None:
     world.ask("GET", MAPS, query={"labelSelector": selector})
     world.ask("GET", MAPS, query={"fieldSelector": selector})
 
-    assert time.perf_counter() - began < 4
+    assert time.perf_counter() - began < 30  # a bomb would take minutes; a busy machine takes seconds
