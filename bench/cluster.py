@@ -176,9 +176,15 @@ async def version_now(client: HTTPClient) -> str:
 @contextmanager
 def muster(cluster: RealCluster) -> Iterator[int]:
     flags = ["--secure-port", "0", "--leader-elect=false", "--scheduler-name", "default-scheduler"]
+    # An installed package comes with its bytecode; a checkout may have been told not to write any.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with (cluster.root / "muster.log").open("ab") as log:
         process = subprocess.Popen(
-            [*MUSTER, "scheduler", "--kubeconfig", str(cluster.kubeconfig), *flags], stdout=log, stderr=log, cwd=ROOT
+            [*MUSTER, "scheduler", "--kubeconfig", str(cluster.kubeconfig), *flags],
+            stdout=log,
+            stderr=log,
+            cwd=ROOT,
+            env=environment,
         )
     try:
         yield process.pid
