@@ -232,3 +232,20 @@ def test_a_tree_tells_why_a_group_is_not_whole():
     assert twigs["training"].reason == "BelowMinimum"
     assert twigs["stuck"].reason == "Unschedulable"
     assert twigs["service"].reason == ""
+
+
+def test_a_kubeconfig_that_does_not_exist_is_no_surprise(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["queue", "--kubeconfig", str(tmp_path / "nope")]) == 65
+    error = capsys.readouterr().err
+    assert "no such kubeconfig file" in error
+    assert "unexpected" not in error
+
+
+def test_fewer_than_no_gpus_are_refused(snapshot: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["topology", "--gpu", "-1", "--snapshot", snapshot]) == 64
+    assert "is no amount of" in capsys.readouterr().err
+
+
+def test_nodes_of_an_amount_that_is_none_are_refused_by_the_flags_name(capsys: pytest.CaptureFixture[str]):
+    assert run(["simulate", "-f", "-", "--nodes", "3", "--node-cpu", "abc"]) == 64
+    assert "--node-cpu" in capsys.readouterr().err

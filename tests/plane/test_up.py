@@ -92,7 +92,7 @@ def test_a_second_start_on_the_same_directory_is_refused(tmp_path: Path) -> None
     data = ("--data", str(tmp_path / "data"), *LEAN)
     with up(*data):
         refused = run("up", "--port", "0", "--nodes", "0", *data)
-    assert refused.returncode == 1
+    assert refused.returncode == 69
     assert str(tmp_path / "data") in refused.stderr
     assert "Traceback" not in refused.stderr
 

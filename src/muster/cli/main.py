@@ -109,6 +109,9 @@ def _explained(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, ApiError):
         click.echo(f"Error: the server refused: {error.message}", err=True)
         return exits.UNAVAILABLE
+    if type(error).__name__ == "ConfigError":  # by name: its module need not be loaded to say that it is not this
+        click.echo(f"Error: {error}", err=True)
+        return exits.BAD_INPUT
     if isinstance(error, ConnectionError | TimeoutError):
         click.echo(f"Error: the server cannot be reached: {str(error) or type(error).__name__}", err=True)
         return exits.UNAVAILABLE

@@ -52,13 +52,26 @@ class NodeFlags:
         return Snapshot({"Node": [msgspec.convert(inventory.node(i, 0.0), Node) for i in range(self.count)]})
 
 
+def amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """A quantity as Kubernetes writes it, not below zero."""
+    from muster.api import quantity
+
+    try:
+        negative = quantity.parse(value).nanos < 0
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a quantity such as 4, 500m or 16Gi") from None
+    if negative:
+        raise click.BadParameter(f"{value} is below zero")
+    return value
+
+
 def options(default: int = 0, meaning: str = "Ask an empty cluster of so many simulated nodes.") -> Callable[..., Any]:
     """`--nodes N --node-cpu …`, as one value."""
     positive = click.IntRange(1)
     flags = (
         click.option("--nodes", "count", type=click.IntRange(0, MOST_NODES), default=default, help=meaning),
-        click.option("--node-cpu", default="64", show_default=True, help="CPUs of a node."),
-        click.option("--node-memory", default="512Gi", show_default=True, help="Memory of a node."),
+        click.option("--node-cpu", callback=amount, default="64", show_default=True, help="CPUs of a node."),
+        click.option("--node-memory", callback=amount, default="512Gi", show_default=True, help="Memory of a node."),
         click.option("--node-gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node."),
         click.option("--nodes-per-rack", type=positive, default=8, show_default=True, help="Nodes in a rack."),
         click.option("--racks-per-block", type=positive, default=4, show_default=True, help="Racks in a block."),

@@ -82,7 +82,8 @@ def _check(asked: dict[str, str]) -> None:
 
     for name, amount in asked.items():
         try:
-            quantity.milli(amount)
+            if quantity.milli(amount) <= 0:
+                raise ValueError(amount)
         except ValueError:
             raise click.UsageError(f"{amount!r} is no amount of {name}; for instance: 4, 500m, 64Gi") from None
 

@@ -134,7 +134,8 @@ async def _serve(options: Options) -> None:
     try:
         await plane.start()
     except StoreLockedError as error:
-        raise exits.Failure(f"{error}; stop it first, or choose another directory with --data") from None
+        choices = "stop it first, or choose another directory with --data"
+        raise exits.Failure(f"{error}; {choices}", exits.UNAVAILABLE) from None
     except (StoreError, ApiError) as error:
         raise exits.Failure(f"cannot start: {error}", exits.UNAVAILABLE) from None
     except OSError as error:

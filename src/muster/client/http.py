@@ -264,6 +264,9 @@ class HTTPClient:
         except aiohttp.ClientConnectorCertificateError as error:
             reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
             raise ConnectionError(f"{self.config.server}: certificate not trusted: {reason}") from error
+        except aiohttp.ClientConnectorError as error:
+            reason = error.os_error.strerror or str(error.os_error)
+            raise ConnectionError(f"{method} {self.config.server}{path}: {reason}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             reason = str(error) or type(error).__name__
             raise ConnectionError(f"{method} {self.config.server}{path}: {reason}") from error

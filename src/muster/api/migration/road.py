@@ -119,4 +119,5 @@ def _labelled(holder: Obj) -> Obj:
     metadata = fields.as_object(holder.get("metadata"))
     labels = {**fields.as_object(metadata.get("labels")), CRD_LABEL: group}
     rest = {key: value for key, value in spec.items() if key != "schedulingGroup"}
-    return {**holder, "metadata": {**metadata, "labels": labels}, "spec": rest}
+    # On a cluster without the group API only Muster knows what the label means.
+    return {**holder, "metadata": {**metadata, "labels": labels}, "spec": {"schedulerName": "muster", **rest}}

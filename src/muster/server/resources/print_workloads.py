@@ -32,10 +32,10 @@ def policy(obj: Obj, around: Surroundings) -> str:
 
 
 def members(group: Obj, around: Surroundings) -> str:
-    """Bound of known pods; a gang also shows how many it takes."""
+    """Bound pods, of those that exist or of those it takes, whichever is more."""
     meta = group["metadata"]
     bound, known = around.members(meta["namespace"], meta["name"])
-    return f"{bound}/{known}"
+    return f"{bound}/{max(known, at(group, 'spec', 'schedulingPolicy', 'gang', 'minCount') or 0)}"
 
 
 def _condition(obj: Obj, suffix: str) -> Obj | None:
@@ -53,7 +53,8 @@ def group_status(obj: Obj, around: Surroundings) -> str:
     if scheduled is None:
         return "Pending"
     if scheduled.get("status") == "True":
-        return "Scheduled"
+        quorum = _condition(obj, "QuorumMet")
+        return str(quorum.get("reason")) if quorum is not None and quorum.get("status") == "False" else "Scheduled"
     return "Invalid" if scheduled.get("reason") == "Invalid" else "Unschedulable"
 
 
@@ -102,7 +103,7 @@ POD_GROUPS = (
     NAME,
     _POLICY,
     _WORKLOAD,
-    Column("Members", members, description="Pods that are bound, of those that exist."),
+    Column("Members", members, description="Pods that are bound, of those that exist or that it takes."),
     _STATUS,
     AGE,
     *_WIDE,
