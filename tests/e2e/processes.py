@@ -47,7 +47,11 @@ class Muster:
 @contextmanager
 def scheduler(kubeconfig: Path, log: Path, *flags: str, until: str = '"Scheduling"') -> Iterator[Muster]:
     """`muster scheduler` that serves the default name; ready when the block begins."""
-    served = [] if any(flag.startswith(("--scheduler-name", "--config")) for flag in flags) else ["default-scheduler"]
+    served = (
+        []
+        if any(flag.startswith(("--scheduler-name", "--config")) for flag in flags)
+        else ["default-scheduler", "muster"]
+    )
     names = [part for name in served for part in ("--scheduler-name", name)]
     election = [] if any(flag.startswith("--leader-elect") for flag in flags) else ["--leader-elect=false"]
     arguments = ["--kubeconfig", str(kubeconfig), "--secure-port", "0", *names, *election, *flags]
