@@ -105,11 +105,12 @@ def run(arguments: list[str]) -> int:
 
 def _explained(error: Exception, arguments: list[str]) -> int:
     from muster.api.errors import ApiError
+    from muster.client.config import ConfigError
 
     if isinstance(error, ApiError):
         click.echo(f"Error: the server refused: {error.message}", err=True)
         return exits.UNAVAILABLE
-    if type(error).__name__ == "ConfigError":  # by name: its module need not be loaded to say that it is not this
+    if isinstance(error, ConfigError):
         click.echo(f"Error: {error}", err=True)
         return exits.BAD_INPUT
     if isinstance(error, ConnectionError | TimeoutError):
