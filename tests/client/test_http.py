@@ -228,6 +228,69 @@ async def test_a_budget_refusal_without_a_time_is_not_repeated(scripted: Scripte
     assert len(scripted.requests) == 1
 
 
+# A fence
+
+
+class Forbidden(Exception):
+    pass
+
+
+class Guard:
+    """Lets writes through until it is shut."""
+
+    def __init__(self) -> None:
+        self.shut = False
+
+    def __call__(self) -> None:
+        if self.shut:
+            raise Forbidden
+
+
+async def test_a_shut_fence_stops_writes_and_lets_reads_through(scripted: ScriptedServer, client: HTTPClient) -> None:
+    guard = Guard()
+    fenced = client.fenced(guard)
+    await fenced.bind("n", "p", "u", "node")
+    guard.shut = True
+
+    with pytest.raises(Forbidden):
+        await fenced.bind("n", "p", "u", "node")
+    await fenced.get(PODS, "p", "n")
+    await client.bind("n", "p", "u", "node")
+
+    assert [request.method for request in scripted.requests] == ["POST", "GET", "POST"]
+
+
+async def test_a_fence_that_shuts_while_a_write_awaits_its_turn_stops_it(scripted: ScriptedServer) -> None:
+    guard = Guard()
+    async with HTTPClient(replace(scripted.config, qps=5, burst=1)) as client:
+        fenced = client.fenced(guard)
+        await fenced.bind("n", "first", "u", "node")
+        waiting = asyncio.ensure_future(fenced.bind("n", "second", "u", "node"))
+        await asyncio.sleep(0)
+        guard.shut = True
+        with pytest.raises(Forbidden):
+            await waiting
+    assert len(scripted.requests) == 1
+
+
+async def test_a_fence_that_shuts_while_a_busy_server_is_given_time_stops_the_repetition(
+    scripted: ScriptedServer, client: HTTPClient
+) -> None:
+    guard = Guard()
+
+    async def busy(_: Request) -> Response:
+        guard.shut = True
+        return Response(429, msgspec.json.encode(too_many_requests("busy").status()), headers={"Retry-After": "0"})
+
+    scripted.script = [busy, an_answer(POD)]
+    with pytest.raises(Forbidden):
+        await client.fenced(guard).create(PODS, POD)
+    assert len(scripted.requests) == 1
+
+
+# No answer
+
+
 async def test_nobody_listening_is_a_connection_error() -> None:
     async with HTTPClient(ClientConfig("http://127.0.0.1:1")) as client:
         with pytest.raises(ConnectionError, match=r"GET http://127.0.0.1:1/api/v1/nodes"):

@@ -88,8 +88,27 @@ class FaultyClient:
     async def request(self, method: str, path: str, *args: Any, **kwargs: Any) -> Any:
         return await self._call("request", path, "request", method, path, *args, **kwargs)
 
+    def fenced(self, guard: Callable[[], None]) -> FencedFaulty:
+        return FencedFaulty(self, guard)
+
     async def close(self) -> None:
         await self.inner.close()
+
+
+class FencedFaulty(FaultyClient):
+    """The face of a faulty client that may not always write; faults are set and calls are recorded on the whole."""
+
+    def __init__(self, whole: FaultyClient, guard: Callable[[], None]) -> None:
+        self.whole = whole
+        self.guard = guard
+
+    async def _call(self, verb: str, name: str, method: str, *args: Any, **kwargs: Any) -> Any:
+        if verb not in ("get", "list"):
+            self.guard()
+        return await self.whole._call(verb, name, method, *args, **kwargs)
+
+    def watch(self, resource: Any, *args: Any, **kwargs: Any) -> AsyncIterator[WatchEvent]:
+        return self.whole.watch(resource, *args, **kwargs)
 
 
 def failing(error: Exception, *verbs: str, times: int = 1, name: str = "") -> Callable[[str, str], None]:

@@ -12,7 +12,7 @@ import random
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -21,72 +21,32 @@ import msgspec
 from yarl import URL
 
 from muster.api.errors import ApiError
-from muster.api.resources import PODS, Resource
+from muster.api.resources import Resource
 from muster.client.config import ClientConfig
 from muster.client.credentials import Credentials, impersonation_headers
-from muster.client.protocol import Obj, Page, PatchType, WatchEvent
+from muster.client.protocol import WatchEvent
 from muster.client.ratelimit import RateLimit
 from muster.client.stream import frames
+from muster.client.verbs import JSON, Verbs
 
-T = TypeVar("T")
-
-_PATCH_TYPES: dict[PatchType, str] = {
-    "json": "application/json-patch+json",
-    "merge": "application/merge-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-    "apply": "application/apply-patch+yaml",
-}
 _RETRIES = 5
 _WATCH_SECONDS = (300, 600)  # like other clients: long enough to be cheap, random so that reconnects spread
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_token: str | None = msgspec.field(default=None, name="continue")
-
-
-class _List(msgspec.Struct, Generic[T]):
-    metadata: _ListMeta
-    items: list[T] | None = None
-
-
-class HTTPClient:
+class HTTPClient(Verbs):
     """Implements `muster.client.protocol.Client` against any Kubernetes API server."""
 
     def __init__(self, config: ClientConfig) -> None:
+        super().__init__()
         self.config = config
         self._credentials = Credentials(config)
         self._limit = RateLimit(config.qps, config.burst)
-        self._session: aiohttp.ClientSession | None = None
-        self._decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+        self._connections = _Connections(config)
         self._impersonation = impersonation_headers(config)
         host = urlsplit(config.server).hostname or ""
         self._proxy = config.proxy_url or _proxy_from_environment(config.server, host)
         # On the same machine compressing costs more than carrying.
         self._gzip = config.compress and host not in ("localhost", "127.0.0.1", "::1")
-
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 0,
-        continue_token: str = "",
-        resource_version: str = "",
-        into: type[Any] | None = None,
-    ) -> Page:
-        query = {
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "limit": str(limit) if limit else "",
-            "continue": continue_token,
-            "resourceVersion": resource_version,
-        }
-        body = await self._call("GET", resource.path(namespace), query)
-        page: _List[Any] = self._decoder(into).decode(body)
-        return Page(page.items or [], page.metadata.resource_version, page.metadata.continue_token or "")
 
     async def watch(
         self,
@@ -117,104 +77,8 @@ class HTTPClient:
             async for event in frames(response.content, into):
                 yield event
 
-    async def get(self, resource: Resource, name: str, namespace: str | None = None) -> Obj:
-        return msgspec.json.decode(await self._call("GET", resource.path(namespace, name)))
-
-    async def create(self, resource: Resource, obj: Obj, namespace: str | None = None, *, dry_run: bool = False) -> Obj:
-        place = namespace or _meta(obj).get("namespace")
-        return await self._send("POST", resource.path(place), _whole(resource, obj), _dry(dry_run))
-
-    async def update(
-        self, resource: Resource, obj: Obj, *, subresource: str | None = None, dry_run: bool = False
-    ) -> Obj:
-        meta = _meta(obj)
-        path = resource.path(meta.get("namespace"), meta["name"], subresource)
-        return await self._send("PUT", path, _whole(resource, obj), _dry(dry_run))
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Any,
-        namespace: str | None = None,
-        *,
-        type: PatchType = "merge",
-        subresource: str | None = None,
-        field_manager: str = "",
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> Obj:
-        query = {"fieldManager": field_manager, "force": "true" if force else "", **_dry(dry_run)}
-        path = resource.path(namespace, name, subresource)
-        return await self._send("PATCH", path, patch, query, _PATCH_TYPES[type])
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        grace_period_seconds: int | None = None,
-        propagation_policy: str | None = None,
-    ) -> Obj:
-        options: Obj = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        preconditions = {"uid": uid, "resourceVersion": resource_version}
-        if uid is not None or resource_version is not None:
-            options["preconditions"] = {key: value for key, value in preconditions.items() if value is not None}
-        if grace_period_seconds is not None:
-            options["gracePeriodSeconds"] = grace_period_seconds
-        if propagation_policy is not None:
-            options["propagationPolicy"] = propagation_policy
-        return await self._send("DELETE", resource.path(namespace, name), options)
-
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name, "namespace": namespace, "uid": uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
-        await self._call("POST", PODS.path(namespace, name, "binding"), body=msgspec.json.encode(binding))
-
-    async def request(self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None) -> Obj:
-        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        return await self._send(method, path, body, query, content)
-
-    async def text(self, path: str, query: dict[str, str] | None = None) -> str:
-        """An answer that is not an object: logs, metrics, health checks."""
-        return (await self._call("GET", path, query, accept="*/*")).decode(errors="replace")
-
     async def close(self) -> None:
-        if self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
-
-    async def __aenter__(self) -> HTTPClient:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    def _decoder(self, into: type[Any] | None) -> msgspec.json.Decoder[Any]:
-        item: Any = dict[str, Any] if into is None else into
-        decoder = self._decoders.get(item)
-        if decoder is None:
-            decoder = self._decoders[item] = msgspec.json.Decoder(_List[item])
-        return decoder
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        obj: Any,
-        query: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
-    ) -> Obj:
-        body = None if obj is None else obj if isinstance(obj, bytes) else msgspec.json.encode(obj)
-        answer = await self._call(method, path, query, body, content_type)
-        return msgspec.json.decode(answer) if answer else {}
+        await self._connections.close()
 
     async def _call(
         self,
@@ -222,8 +86,8 @@ class HTTPClient:
         path: str,
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
     ) -> bytes:
         for attempt in range(_RETRIES + 1):
             async with self._open(method, path, query, body, content_type, accept) as response:
@@ -244,8 +108,8 @@ class HTTPClient:
         path: str,
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
         *,
         timeout: aiohttp.ClientTimeout | None = None,
         gzip: bool = True,
@@ -280,10 +144,11 @@ class HTTPClient:
         timeout: aiohttp.ClientTimeout | None,
     ) -> aiohttp.ClientResponse:
         """The response, after one more try with fresh credentials if the first ones were refused."""
-        session = self._session or self._start()
+        session = self._connections.session()
         again = True
         while True:
             identity, context = await self._credentials.current()
+            self._may_go(method)
             headers: Any = {**identity, **asked}
             if self._impersonation:
                 headers = [*headers.items(), *self._impersonation]
@@ -303,20 +168,34 @@ class HTTPClient:
             again = False
             response.release()
 
-    def _start(self) -> aiohttp.ClientSession:
-        config = self.config
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=config.connections, keepalive_timeout=75.0, socket_factory=_socket, happy_eyeballs_delay=None
-            ),
-            timeout=aiohttp.ClientTimeout(total=config.timeout, sock_connect=min(config.timeout, 30.0)),
-            auto_decompress=True,
-            skip_auto_headers=("User-Agent", "Content-Type"),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            read_bufsize=2**18,
-        )
+
+class _Connections:
+    """One session, opened when first needed and shared by a client and those fenced from it."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._session: aiohttp.ClientSession | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            config = self._config
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=config.connections, keepalive_timeout=75.0, socket_factory=_socket, happy_eyeballs_delay=None
+                ),
+                timeout=aiohttp.ClientTimeout(total=config.timeout, sock_connect=min(config.timeout, 30.0)),
+                auto_decompress=True,
+                skip_auto_headers=("User-Agent", "Content-Type"),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                read_bufsize=2**18,
+            )
         return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
 
 
 def _socket(address: Any) -> socket.socket:
@@ -342,21 +221,6 @@ def _query(query: Mapping[str, str] | None) -> str:
         return ""
     given = urlencode({key: value for key, value in query.items() if value})
     return f"?{given}" if given else ""
-
-
-def _meta(obj: Obj) -> dict[str, Any]:
-    return obj.get("metadata") or {}
-
-
-def _whole(resource: Resource, obj: Obj) -> Obj:
-    """Objects from a list carry no kind; the wire wants one."""
-    if "kind" in obj and "apiVersion" in obj:
-        return obj
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
-
-
-def _dry(dry_run: bool) -> dict[str, str]:
-    return {"dryRun": "All"} if dry_run else {}
 
 
 def _error(code: int, body: bytes, headers: Mapping[str, str]) -> ApiError:

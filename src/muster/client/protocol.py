@@ -8,7 +8,7 @@ the bytes straight into that projection, which is what keeps informers cheap. Fa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
 from muster.api.resources import Resource
@@ -106,6 +106,10 @@ class Client(Protocol):
 
     async def request(self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None) -> Obj:
         """Anything else: discovery, reviews, subresources without a verb of their own."""
+        ...
+
+    def fenced(self, guard: Callable[[], None]) -> Client:
+        """The same client, but `guard` is called right before each write and may raise. Reading stays free."""
         ...
 
     async def close(self) -> None: ...

@@ -14,7 +14,7 @@ from typing import Any
 
 from muster.api.errors import ApiError
 from muster.api.resources import PODS
-from muster.engine.fence import FencedClient
+from muster.client.protocol import Client
 from muster.engine.lanes import BIND, Write
 from muster.engine.logs import V, keys
 from muster.engine.pace import Backoff, Pace, is_transient
@@ -33,7 +33,7 @@ class BindWrite(Write):
     rank = BIND
     call = "pod_binding"
 
-    def __init__(self, decision: Bind, client: FencedClient, pace: Pace, report: Callable[[Event], None]) -> None:
+    def __init__(self, decision: Bind, client: Client, pace: Pace, report: Callable[[Event], None]) -> None:
         pod = decision.pod
         super().__init__(("Pod", pod.namespace, pod.name))
         self.decision = decision

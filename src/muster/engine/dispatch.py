@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from muster.api.groups import DISRUPTION_TARGET
 from muster.api.types import Pod
+from muster.client.protocol import Client
 from muster.engine.binds import BindWrite
 from muster.engine.claims import ClaimGate
 from muster.engine.evictions import EvictWrite
 from muster.engine.facts import Facts
-from muster.engine.fence import FencedClient
 from muster.engine.lanes import Barrier, Lanes, Write
 from muster.engine.pace import Pace
 from muster.engine.recorder import Recorder
@@ -44,7 +44,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        client: FencedClient,
+        client: Client,
         served: Served,
         lanes: Lanes,
         facts: Facts,

@@ -23,7 +23,6 @@ from muster.client.protocol import Client
 from muster.engine.decision_log import DecisionLog
 from muster.engine.dispatch import Dispatcher
 from muster.engine.facts import Facts
-from muster.engine.fence import FencedClient
 from muster.engine.informer import Informer
 from muster.engine.lanes import BIND, Lanes
 from muster.engine.leader import Election, Elector, LeadershipLost, rival_of_default_scheduler
@@ -197,7 +196,7 @@ class Engine:
     def _assemble(self, served: Served) -> None:
         settings = self.settings
         self.elector = self._elector(settings.election) if settings.election is not None else None
-        fenced = self._fenced = FencedClient(self._client, self.elector.may_write if self.elector else lambda: True)
+        fenced = self._fenced = self._client.fenced(self.elector.guard) if self.elector else self._client
         self._lanes = Lanes(settings.limits, self._crashed, self.metrics.wrote)
         self._facts = Facts(self._look)
         self._recorder = Recorder(

@@ -13,8 +13,8 @@ from typing import Any
 from muster.api.errors import ApiError
 from muster.api.groups import DISRUPTION_TARGET
 from muster.api.resources import PODS
+from muster.client.protocol import Client
 from muster.engine.facts import Facts
-from muster.engine.fence import FencedClient
 from muster.engine.lanes import Write
 from muster.engine.logs import V, keys
 from muster.engine.pace import Backoff, Pace, is_transient
@@ -36,7 +36,7 @@ class EvictWrite(Write):
     def __init__(
         self,
         decision: Evict,
-        client: FencedClient,
+        client: Client,
         pace: Pace,
         facts: Facts,
         report: Callable[[Event], None],

@@ -65,6 +65,11 @@ class Elector:
         """Whether the lease is surely ours at this moment."""
         return self.leading.is_set() and not self.lost.is_set() and self._pace.now() < self.deadline
 
+    def guard(self) -> None:
+        """Asked before every write; reading is always allowed: it is how one finds out what became of a write."""
+        if not self.may_write():
+            raise LeadershipLost("no write may start: the lease is not surely ours")
+
     async def run(self, expired: Callable[[], None]) -> None:
         """Campaign, then renew until the lease is lost; `expired` is called at the deadline."""
         while not await self._turn():

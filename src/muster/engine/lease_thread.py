@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 
 from muster.client.protocol import Client
-from muster.engine.leader import Election, Elector
+from muster.engine.leader import Election, Elector, LeadershipLost
 from muster.engine.pace import Pace
 
 
@@ -31,6 +31,11 @@ class ElectorThread:
 
     def may_write(self) -> bool:
         return self._inner is not None and self._inner.may_write()
+
+    def guard(self) -> None:
+        if self._inner is None:
+            raise LeadershipLost("no write may start: there is no lease yet")
+        self._inner.guard()
 
     async def run(self, expired: Callable[[], None]) -> None:
         """Campaign and renew until the lease is lost; raises what ended it."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from muster.api.errors import ApiError
 from muster.api.resources import EVENTS
-from muster.client.protocol import Obj
-from muster.engine.fence import FencedClient
+from muster.client.protocol import Client, Obj
 from muster.engine.lanes import EVENT, Lanes, Write
 from muster.engine.logs import V, keys
 from muster.engine.pace import Pace
@@ -70,7 +69,7 @@ class Recorder:
 
     def __init__(
         self,
-        client: FencedClient,
+        client: Client,
         lanes: Lanes,
         pace: Pace,
         *,

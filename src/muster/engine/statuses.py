@@ -15,9 +15,8 @@ import msgspec
 from muster.api.errors import ApiError
 from muster.api.groups import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
 from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
-from muster.client.protocol import Obj, PatchType
+from muster.client.protocol import Client, Obj, PatchType
 from muster.engine.facts import Facts
-from muster.engine.fence import FencedClient
 from muster.engine.lanes import Write
 from muster.engine.logs import keys
 from muster.engine.pace import Backoff, Pace, is_transient
@@ -38,7 +37,7 @@ class ObjectWrite(Write):
 
     subresource: str | None = "status"
 
-    def __init__(self, about: Ref, resource: Resource, client: FencedClient, pace: Pace, facts: Facts) -> None:
+    def __init__(self, about: Ref, resource: Resource, client: Client, pace: Pace, facts: Facts) -> None:
         super().__init__((about.kind, about.namespace, about.name))
         self.about = about
         self.resource = resource
@@ -105,7 +104,7 @@ class StatusWrite(ObjectWrite):
 
     call = "status_patch"
 
-    def __init__(self, about: Ref, resource: Resource, client: FencedClient, pace: Pace, facts: Facts) -> None:
+    def __init__(self, about: Ref, resource: Resource, client: Client, pace: Pace, facts: Facts) -> None:
         super().__init__(about, resource, client, pace, facts)
         self.conditions: dict[str, SetCondition] = {}
         self.nominated: str | None = None
@@ -199,7 +198,7 @@ class ClaimWrite(ObjectWrite):
     call = "claim_patch"
     subresource = None
 
-    def __init__(self, decision: SelectNode, client: FencedClient, pace: Pace, facts: Facts) -> None:
+    def __init__(self, decision: SelectNode, client: Client, pace: Pace, facts: Facts) -> None:
         super().__init__(decision.claim, PERSISTENT_VOLUME_CLAIMS, client, pace, facts)
         self.node = decision.node
 
@@ -214,7 +213,7 @@ class VolumeWrite(ObjectWrite):
     call = "volume_patch"
     subresource = None
 
-    def __init__(self, decision: KeepVolume, client: FencedClient, pace: Pace, facts: Facts) -> None:
+    def __init__(self, decision: KeepVolume, client: Client, pace: Pace, facts: Facts) -> None:
         super().__init__(Ref(PERSISTENT_VOLUMES.kind, "", decision.volume), PERSISTENT_VOLUMES, client, pace, facts)
         self.claim = decision.claim
 
