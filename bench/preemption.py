@@ -213,7 +213,7 @@ def upstream_shapes() -> Iterable[Figure]:
     ]
     for name, build in shapes:
         times: list[float] = []
-        for _ in range(3):
+        for _ in range(5):
             seconds, decisions = build().time_to_marks()
             assert any(isinstance(decision, Nominate) for decision in decisions), name
             times.append(seconds)

@@ -85,7 +85,7 @@ def test_a_trial_leaves_every_count_and_every_cached_key_as_it_was(seed: int) ->
 
 def _something(draw: Random, cluster: Cluster, trial, shapes, marks) -> None:
     shape = draw.choice(shapes)
-    match draw.randrange(6):
+    match draw.randrange(8):
         case 0:
             trial.place(shape, draw.randrange(cluster.size), draw.choice((1, 1, 3)))
         case 1:
@@ -96,6 +96,11 @@ def _something(draw: Random, cluster: Cluster, trial, shapes, marks) -> None:
                 trial.evict(draw.choice(staying))
         case 3 if trial.evicted:
             trial.restore(draw.choice(sorted(trial.evicted)))
+        case 6:
+            staying = sorted(cluster.pods.keys() - trial.evicted)
+            trial.evict_all(draw.sample(staying, draw.randint(0, len(staying))))
+        case 7:
+            trial.restore_all(draw.sample(sorted(trial.evicted), draw.randint(0, len(trial.evicted))))
         case 4:
             marks.append((trial.mark(), everything(cluster)))
         case 5 if marks:
@@ -153,6 +158,39 @@ def test_many_at_once_is_the_same_as_one_after_another(seed: int, profile: Profi
     with cluster.trial() as trial:
         assert trial.place_many(shape, count, mask) == one_by_one
         assert np.array_equal(cluster.used, used)
+
+
+@often
+@given(st.integers(0, 2**32))
+def test_evicting_many_at_once_is_the_same_as_one_after_another(seed: int) -> None:
+    draw = Random(seed)
+    cluster = a_random_cluster(draw, nodes=draw.randint(1, 6), rules=draw.choice((0, 0.2)))
+    shape = cluster.shape(worlds.a_pod(draw, "new", rules=draw.choice((0, 0.5))), PROFILES[0])
+    uids = sorted(cluster.pods)
+    victims = draw.sample(uids, draw.randint(0, len(uids)))
+    back = draw.sample(victims, draw.randint(0, len(victims)))
+    with cluster.trial() as trial:
+        for uid in victims:
+            trial.evict(uid)
+        for uid in back:
+            trial.restore(uid)
+        seats, expected, evicted = trial.seats(shape).tolist(), everything(cluster), set(trial.evicted)
+    with cluster.trial() as trial:
+        trial.evict_all(victims)
+        trial.restore_all(back)
+        assert trial.seats(shape).tolist() == seats
+        assert everything(cluster) == expected
+        assert trial.evicted == evicted
+
+
+def test_a_pod_is_evicted_once_and_restored_once() -> None:
+    cluster = a_cluster(a_node("n0"))
+    cluster.change("Pod", a_pod("p", on="n0"))
+    (uid,) = cluster.pods
+    with cluster.trial() as trial:
+        for wrong in (lambda: trial.restore_all([uid]), lambda: trial.evict_all([uid, uid])):
+            with pytest.raises(ValueError, match=uid):
+                wrong()
 
 
 @often

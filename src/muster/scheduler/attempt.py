@@ -71,8 +71,7 @@ def evaluate(world: World, root: Root, demand: Demand | None = None, evicted: It
     with world.cluster.trial() as trial:
         for shape, slot in world.held_against(root):
             trial.place(shape, slot)
-        for uid in evicted:
-            trial.evict(uid)
+        trial.evict_all(evicted)
         verdict = plan(demand, trial, Budget(steps))
         if isinstance(verdict, Undecided):
             verdict = plan(demand, trial, Budget(steps * RETRY_FACTOR))

@@ -240,13 +240,13 @@ class Cluster(NodeColumns):
             self._use_claims(footprint, slot, count)
         self.loads.add(slot)
 
-    def load_many(self, footprint: Footprint, slots: Ints, counts: Ints) -> None:
+    def load_many(self, footprint: Footprint, slots: Ints, counts: Ints, *, dying: bool = False) -> None:
         """`load` on distinct slots at once."""
         vector = footprint.vector
         self._all_used[: len(vector), slots] += vector[:, None] * counts
         self._all_nonzero[:, slots] += footprint.nonzero[:, None] * counts
         for slot, count in zip(slots.tolist(), counts.tolist(), strict=True):
-            footprint.label_class.add(slot, count, False)
+            footprint.label_class.add(slot, count, dying)
             for tally in footprint.carried:
                 tally.add(slot, count)
             if footprint.claims:

@@ -82,8 +82,7 @@ def _going_suffices(world: World, root: Root, demand: Demand) -> preemption.Evic
     with world.cluster.trial() as trial:
         for shape, slot in world.held_against(root):
             trial.place(shape, slot)
-        for uid in sorted(going):
-            trial.evict(uid)
+        trial.evict_all(sorted(going))
         verdict = plan(demand, trial, Budget(world.config.budget_steps))
     if not isinstance(verdict, Placed) or not _valid(world, root, demand, verdict, going):
         return None

@@ -1,6 +1,6 @@
 """Placing many pods of one shape in one pass, with the result of placing them one by one.
 
-While only a node's own load decides about it, the score a node will have after k pods of the shape
+While pods of the shape change nothing but the load of their own node, the score a node will have after k of them
 is known in advance. Each candidate node then is a list of keys, and the greedy order is a merge: take
 the highest head, advance that list. At most `count` nodes can ever be at the top, those with the
 highest first keys.
@@ -28,7 +28,11 @@ def merge(standing: Standing, count: int, mask: Bools | None) -> list[int] | Non
 
     Fewer than asked come back when a node fills whose raw score others are scaled by; call again.
     """
-    if count < _FEW or not standing.plain or (standing.uneven and mask is not None) or not standing.foresees:
+    if count < _FEW or not standing.steady or not standing.foresees:
+        return None
+    if standing.pods_filters:
+        mask = standing.feasible(mask)
+    if standing.uneven and mask is not None:
         return None
     key = standing.key if mask is None else np.where(mask, standing.key, -1)
     slots = _candidates(key, count)

@@ -7,7 +7,8 @@ log as they do for real changes. Only one trial is open at a time; marks inside 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 Kept = dict[tuple[str, str], str]
+WORTH_COUNTING = 4  # so many pods that are alike are moved in one step rather than one by one
 
 
 class _Step(NamedTuple):
@@ -42,6 +44,8 @@ class _Bulk(NamedTuple):
     slots: Ints
     counts: Ints
     kept: Kept | None
+    dying: bool = False
+    uids: tuple[str, ...] = ()  # pods that were evicted, or restored, by this step
 
 
 class Trial:
@@ -77,17 +81,44 @@ class Trial:
 
     def evict(self, uid: str) -> None:
         """Take a running pod away."""
-        entry = self.cluster.pods[uid]
-        if uid in self.evicted:
-            raise ValueError(f"pod {uid} is evicted already")
-        self.evicted.add(uid)
-        self._move(entry, -1)
+        self._move(self._note(uid, -1), -1)
 
     def restore(self, uid: str) -> None:
         """Put an evicted pod back."""
-        entry = self.cluster.pods[uid]
-        self.evicted.remove(uid)
-        self._move(entry, 1)
+        self._move(self._note(uid, 1), 1)
+
+    def evict_all(self, uids: Iterable[str]) -> None:
+        """`evict`, many at once."""
+        self._move_all(uids, -1)
+
+    def restore_all(self, uids: Iterable[str]) -> None:
+        """`restore`, many at once."""
+        self._move_all(uids, 1)
+
+    def _note(self, uid: str, count: int) -> PodEntry:
+        if (uid in self.evicted) == (count < 0):
+            raise ValueError(f"pod {uid} is {'evicted already' if count < 0 else 'not evicted'}")
+        (self.evicted.add if count < 0 else self.evicted.remove)(uid)
+        return self.cluster.pods[uid]
+
+    def _move_all(self, uids: Iterable[str], count: int) -> None:
+        alike: dict[tuple[Footprint, bool], list[PodEntry]] = {}
+        for uid in uids:
+            entry = self._note(uid, count)
+            if entry.slot < 0 or entry.footprint.claims:
+                self._move(entry, count)
+            else:
+                alike.setdefault((entry.footprint, entry.dying), []).append(entry)
+        for (footprint, dying), entries in alike.items():
+            if len(entries) < WORTH_COUNTING:
+                for entry in entries:
+                    self._move(entry, count)
+                continue
+            slots, counts = _counted(entry.slot for entry in entries)
+            counts *= count
+            uids = tuple(entry.pod.metadata.uid for entry in entries)
+            self._journal.append(_Bulk(footprint, slots, counts, None, dying, uids))
+            self.cluster.load_many(footprint, slots, counts, dying=dying)
 
     def _move(self, entry: PodEntry, count: int) -> None:
         kept = self._kept(entry.footprint)
@@ -108,11 +139,16 @@ class Trial:
         while len(self._journal) > mark:
             step = self._journal.pop()
             if isinstance(step, _Bulk):
-                self.cluster.load_many(step.footprint, step.slots, -step.counts)
+                self._take_all_back(step)
             else:
                 self._take_back(step)
             if step.kept is not None:
                 self.cluster.restore_reservations(step.kept)
+
+    def _take_all_back(self, step: _Bulk) -> None:
+        self.cluster.load_many(step.footprint, step.slots, -step.counts, dying=step.dying)
+        if step.uids:
+            (self.evicted.difference_update if step.counts[0] < 0 else self.evicted.update)(step.uids)
 
     def _take_back(self, step: _Step) -> None:
         if step.slot >= 0:
@@ -157,13 +193,19 @@ class Trial:
         if len(placed) == 1:
             self.place(shape, placed[0])
             return
-        slots, counts = np.unique(np.array(placed, dtype=np.int64), return_counts=True)
+        slots, counts = _counted(placed)
         self._journal.append(_Bulk(shape.footprint, slots, counts, self._kept(shape.footprint)))
         self.cluster.load_many(shape.footprint, slots, counts)
 
     def why_not(self, shape: Shape, mask: Bools | None = None) -> Refusals:
         """Why the nodes (of the mask) do not take the shape, each under the first rule that refused it."""
         return diagnose(shape, self.cluster, mask)
+
+
+def _counted(slots: Iterable[int]) -> tuple[Ints, Ints]:
+    """Distinct slots, and how often each occurs."""
+    found = Counter(slots)
+    return np.array(list(found), dtype=np.int64), np.array(list(found.values()), dtype=np.int64)
 
 
 def _best(standing: Standing, mask: Bools | None) -> int:

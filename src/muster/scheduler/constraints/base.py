@@ -96,6 +96,10 @@ class Constraint:
         """Whether the rule entangles pods of this very shape."""
         return self.entangles
 
+    def sees_own_like(self, shape: Shape, cluster: Cluster) -> bool:
+        """Whether pods of the shape, once placed, could change what a `PODS` filter says about the next one of them."""
+        return True
+
     def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         """Which of the slots can take one more pod of the shape."""
         raise NotImplementedError

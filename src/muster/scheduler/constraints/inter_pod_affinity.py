@@ -64,6 +64,10 @@ class InterPodAffinity(Constraint):
         wishes = _wishes(shape, cluster)
         return bool(wishes.together or wishes.apart or _refusing(shape, cluster))
 
+    def sees_own_like(self, shape: Shape, cluster: Cluster) -> bool:
+        wishes = _wishes(shape, cluster)
+        return bool(wishes.jealous or (wishes.together and wishes.company))
+
     def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         wishes = _wishes(shape, cluster)
         ok = self._together(wishes, cluster, slots)

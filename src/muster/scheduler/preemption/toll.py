@@ -56,6 +56,8 @@ class Toll:
 
     def violations(self, chosen: Iterable[Unit]) -> int:
         """Pods evicted beyond what their budgets allow."""
+        if not self.allowed:
+            return 0
         drawn: Counter[int] = Counter()
         for unit in chosen:
             if not unit.marked:

@@ -31,11 +31,8 @@ class WhatIf:
         with self.cluster.trial() as trial:
             for shape, slot in self.held:
                 trial.place(shape, slot)
-            for uid in self.leaving:
-                trial.evict(uid)
-            for unit in victims:
-                for uid in unit.uids:
-                    trial.evict(uid)
+            trial.evict_all(self.leaving)
+            trial.evict_all(uid for unit in victims for uid in unit.uids)
             yield trial
 
     def plan(self, demand: Demand, victims: Sequence[Unit], *, extras: bool = False) -> Verdict:
@@ -75,9 +72,7 @@ class _Bench:
         if not order:
             return []
         mark = self.trial.mark()
-        for unit in order:
-            for uid in unit.uids:
-                self.trial.restore(uid)
+        self.trial.restore_all(uid for unit in order for uid in unit.uids)
         if self._undisturbed(order):
             return []
         self.trial.undo(mark)

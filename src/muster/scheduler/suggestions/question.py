@@ -60,8 +60,7 @@ class Question:
         with self.world.cluster.trial() as trial:
             for shape, slot in self.world.held_against(self.root):
                 trial.place(shape, slot)
-            for uid in evicted:
-                trial.evict(uid)
+            trial.evict_all(evicted)
             # Cheap things first: alone it must fit in any case.
             if not isinstance(self._plan(demand, trial), Placed):
                 return False
