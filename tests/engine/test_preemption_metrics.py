@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from muster.engine.metrics import Metrics
+from muster.engine.metrics import BrainView, Metrics
+from muster.scheduler.decisions import Decision, Evict, Ref, SetCondition
+from muster.scheduler.events import Changed, EvictFailed, Removed
 from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, Round
 from tests.scheduler.worlds import a_gang, a_node, a_pod, a_world, pods
 
@@ -44,3 +47,62 @@ def test_the_brain_hands_every_round_out_once():
 
     assert world.brain.take_rounds() == [Round("podgroup", NOMINATED, victims=2, units=2)]
     assert world.brain.take_rounds() == []
+
+
+GANG = Ref("PodGroup", "ns", "gang", "gang-uid")
+
+
+def victims(*names: str) -> list[Decision]:
+    return [Evict(Ref("Pod", "ns", name, f"{name}-uid"), GANG) for name in names]
+
+
+def executed(metrics: Metrics, result: str) -> tuple[float | None, float | None]:
+    name, labels = "preemption_execution_duration_seconds", {"preemptor": "podgroup", "result": result}
+    return value(metrics, f"{name}_count", **labels), value(metrics, f"{name}_sum", **labels)
+
+
+def test_an_execution_lasts_until_the_last_victim_is_on_its_way_out():
+    metrics = Metrics()
+    metrics.decided(victims("a", "b"), now=10.0, seconds=0.1)
+    metrics.handled(Removed("Pod", "ns", "a", "a-uid"), 12.0)
+    assert executed(metrics, "Success") == (None, None)
+
+    pod = a_pod("b", node="n0")
+    meta = replace(pod.metadata, uid="b-uid", deletion_timestamp="2026-01-01T00:00:00Z")
+    metrics.handled(Changed("Pod", replace(pod, metadata=meta)), 14.0)
+    metrics.handled(Removed("Pod", "ns", "b", "b-uid"), 40.0)
+
+    assert executed(metrics, "Success") == (1, 4.0)
+
+
+def test_an_execution_with_a_refused_delete_is_an_error():
+    metrics = Metrics()
+    metrics.decided(victims("a", "b"), now=10.0, seconds=0.1)
+    metrics.handled(EvictFailed("a-uid", "forbidden"), 11.0)
+    metrics.handled(Removed("Pod", "ns", "b", "b-uid"), 13.0)
+
+    assert executed(metrics, "Error") == (1, 3.0)
+
+
+def test_an_execution_that_is_called_off_is_an_error():
+    metrics = Metrics()
+    metrics.decided(victims("a"), now=10.0, seconds=0.1)
+    mark = Ref("Pod", "ns", "a", "a-uid")
+    metrics.decided([SetCondition(mark, "DisruptionTarget", "False", "PreemptionCalledOff", "")], now=12.0, seconds=0.1)
+
+    assert executed(metrics, "Error") == (1, 2.0)
+
+
+def test_pods_behind_a_gate_show_as_gated():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_pod("alone", gates=["wait"]))
+    world.add(
+        a_gang("g", 2), a_pod("g-0", "g", gates=["wait"]), a_pod("g-1", "g"), a_gang("short", 2), a_pod("s-0", "short")
+    )
+    world.run()
+
+    metrics = Metrics()
+    metrics.registry.register(BrainView(world.brain, lambda: 0))
+
+    assert value(metrics, "pending_pods", queue="gated") == 3
+    assert value(metrics, "pending_pods", queue="incomplete") == 1

@@ -327,7 +327,7 @@ class Engine:
                 self.metrics.considered(self.brain.take_rounds(), time.perf_counter() - began)
             if not decisions:
                 return
-            self.metrics.decided(decisions, time.perf_counter() - began)
+            self.metrics.decided(decisions, now, time.perf_counter() - began)
             log.log(V(4), "Decided", extra=keys(decisions=len(decisions)))
             self._dispatcher.carry_out(decisions)
             await asyncio.sleep(0)

@@ -15,10 +15,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED
-from muster.scheduler.decisions import Bind, Decision, Ref, SetCondition
+from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, DISRUPTION_TARGET, POD_GROUP_INITIALLY_SCHEDULED
+from muster.scheduler.decisions import Bind, Decision, Evict, Ref, SetCondition
 from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, EvictFailed, Removed
 from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, Round
+from muster.scheduler.queue import Root
 
 M = TypeVar("M", Counter, Histogram)
 
@@ -56,6 +57,42 @@ class Pending:
     since: float
     profile: str
     attempts: int = 1
+
+
+@dataclass(slots=True)
+class Execution:
+    """An eviction under way: since when, whose deletions are not settled, and whether one was refused."""
+
+    since: float
+    left: set[str]
+    refused: bool = False
+
+
+class Executions:
+    """Evictions from the decision to delete until every deletion is accepted or refused."""
+
+    def __init__(self, seconds: Histogram) -> None:
+        self._seconds = seconds
+        self._open: dict[Ref, Execution] = {}
+        self._preemptors: dict[str, Ref] = {}  # by victim
+
+    def started(self, decision: Evict, now: float) -> None:
+        execution = self._open.setdefault(decision.preemptor, Execution(now, set()))
+        execution.left.add(decision.pod.uid)
+        self._preemptors[decision.pod.uid] = decision.preemptor
+
+    def settled(self, uid: str, now: float, *, refused: bool = False) -> None:
+        """A victim is leaving, is gone, or stays: its deletion was refused or called off."""
+        preemptor = self._preemptors.pop(uid, None)
+        if preemptor is None:
+            return
+        execution = self._open[preemptor]
+        execution.left.discard(uid)
+        execution.refused |= refused
+        if not execution.left:
+            del self._open[preemptor]
+            result = "Error" if execution.refused else "Success"
+            self._seconds.labels(preemptor.kind.lower(), result).observe(now - execution.since)
 
 
 class Children(Generic[M]):
@@ -134,6 +171,14 @@ class Metrics:
             EVALUATION,
             ("preemptor", "result"),
         )
+        self.executions = Executions(
+            histogram(
+                "preemption_execution_duration_seconds",
+                "From the decision to delete victims until every deletion was accepted or refused.",
+                EVALUATION,
+                ("preemptor", "result"),
+            )
+        )
         self.pdb_violations = counter(
             "preemption_pdb_violations", "Pods chosen although their budget forbids it.", ("preemptor",)
         )
@@ -161,6 +206,8 @@ class Metrics:
         if isinstance(event, Changed):
             if event.kind == "Pod":
                 self._pod_seen(event.object, now)
+                if event.object.metadata.deletion_timestamp is not None:
+                    self.executions.settled(event.object.metadata.uid, now)
         elif isinstance(event, BindSucceeded):
             self._bound(event.uid, now)
         elif isinstance(event, BindFailed):
@@ -168,8 +215,10 @@ class Metrics:
             self.attempts.labels("error", pod.profile if pod else "").inc()
         elif isinstance(event, EvictFailed):
             self.workload_preemptions.labels("error").inc()
+            self.executions.settled(event.uid, now, refused=True)
         elif isinstance(event, Removed) and event.kind == "Pod":
             self._pending.pop(event.uid, None)
+            self.executions.settled(event.uid, now)
 
     def _pod_seen(self, pod: Any, now: float) -> None:
         uid = pod.metadata.uid
@@ -183,17 +232,21 @@ class Metrics:
         self.sli_seconds.labels(str(pod.attempts) if pod.attempts < 15 else "15+").observe(now - pod.since)
         self.pod_attempts.observe(pod.attempts)
 
-    def decided(self, decisions: list[Decision], seconds: float) -> None:
-        """A turn of the brain and how long it took."""
+    def decided(self, decisions: list[Decision], now: float, seconds: float) -> None:
+        """A turn of the brain, when it was and how long it took."""
         self.algorithm_seconds.observe(seconds)
         counts = Tally(type(decision) for decision in decisions)
         seats = counts[Bind]
         for decision in decisions:
             if isinstance(decision, SetCondition):
                 self._said(decision, seconds)
+                if decision.type == DISRUPTION_TARGET and decision.status == "False":
+                    self.executions.settled(decision.about.uid, now, refused=True)
             elif isinstance(decision, Bind):
                 profile = self.profile_of(decision.pod)
                 self.attempt_seconds.labels("scheduled", profile).observe(seconds / seats)
+            elif isinstance(decision, Evict):
+                self.executions.started(decision, now)
 
     def considered(self, rounds: list[Round], seconds: float) -> None:
         """What a turn considered evicting, and how long the turn took."""
@@ -258,7 +311,7 @@ class BrainView(Collector):
         entities: Tally[tuple[str, str]] = Tally()
         blamed: Tally[str] = Tally()
         for root in self._brain.world.queue.roots.values():
-            queue = QUEUES[root.state]
+            queue = "gated" if root.state == "waiting" and _is_gated(root) else QUEUES[root.state]
             count = root.group.pending_below if root.group is not None else 1
             pods[queue] += count
             entities[queue, "pod" if root.group is None else "podgroup"] += 1
@@ -277,3 +330,7 @@ class BrainView(Collector):
         for culprit, count in sorted(blamed.items()):
             blame.add_metric([culprit], count)
         yield blame
+
+
+def _is_gated(root: Root) -> bool:
+    return bool(root.group.gated if root.group is not None else root.member is not None and root.member.gated)
