@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 
 from muster.api import groups as api
 from muster.scheduler import preemption
+from muster.scheduler.capacity import could_ever_hold
 from muster.scheduler.conditions import PREEMPTION_BY_SCHEDULER
 from muster.scheduler.decisions import Decision, Emit, Evict, Nominate, Ref
 from muster.scheduler.demands import demand_of
@@ -90,6 +91,10 @@ def _going_suffices(world: World, root: Root, demand: Demand) -> preemption.Evic
 
 
 def _choose(world: World, root: Root, demand: Demand, now: float) -> preemption.Eviction | None:
+    word = _word(world.ref_of(root))
+    if not could_ever_hold(world.cluster, demand):  # no need to ask who could go
+        world.rounds.append(Round(word, NO_VICTIMS))
+        return None
     world.refused = {uid: until for uid, until in world.refused.items() if until > now}
     going = world.going()
     spared = going | world.refused.keys()
@@ -108,7 +113,6 @@ def _choose(world: World, root: Root, demand: Demand, now: float) -> preemption.
         leaving=going,
         budget=Budget(world.config.budget_steps),
     )
-    word = _word(world.ref_of(root))
     if isinstance(outcome, preemption.NoHelp):
         world.rounds.append(Round(word, NO_VICTIMS if outcome.hopeless else UNDECIDED))
         return None
