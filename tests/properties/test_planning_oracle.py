@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler.capacity import could_ever_hold
+from muster.scheduler.planning.status import worth_preempting_for
 from muster.scheduler.planning.verdict import Infeasible, Placed, Undecided
 from tests.properties.planning_oracle import Small, a_small_world, placeable
 from tests.scheduler.planning.scene import Scene
@@ -37,7 +37,7 @@ def test_the_verdict_equals_the_oracles(seed: int) -> None:
     if isinstance(verdict, Placed):
         assert placeable(small)
         check_seats(small, verdict)
-        assert could_ever_hold(small.scene.cluster, small.demand), "what can be placed now can be placed at all"
+        assert worth_preempting_for(small.demand, small.scene.cluster), "what can be placed now can be placed at all"
     elif isinstance(verdict, Infeasible):
         assert not placeable(small)
 

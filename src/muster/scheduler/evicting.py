@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 
 from muster.api import groups as api
 from muster.scheduler import preemption
-from muster.scheduler.capacity import could_ever_hold
 from muster.scheduler.conditions import PREEMPTION_BY_SCHEDULER
 from muster.scheduler.decisions import Decision, Emit, Evict, Nominate, Ref
 from muster.scheduler.demands import demand_of
@@ -19,6 +18,7 @@ from muster.scheduler.faults import may_preempt
 from muster.scheduler.groups import RUNNING, Group
 from muster.scheduler.planning import plan, validate
 from muster.scheduler.planning.demand import Demand, GroupKey
+from muster.scheduler.planning.status import worth_preempting_for
 from muster.scheduler.planning.verdict import Budget, Placed
 from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, Round
 from muster.scheduler.queue import PREEMPTING, Lack, Root, Want
@@ -92,7 +92,7 @@ def _going_suffices(world: World, root: Root, demand: Demand) -> preemption.Evic
 
 def _choose(world: World, root: Root, demand: Demand, now: float) -> preemption.Eviction | None:
     word = _word(world.ref_of(root))
-    if not could_ever_hold(world.cluster, demand):  # no need to ask who could go
+    if not worth_preempting_for(demand, world.cluster):  # no need to ask who could go
         world.rounds.append(Round(word, NO_VICTIMS))
         return None
     world.refused = {uid: until for uid, until in world.refused.items() if until > now}

@@ -1,19 +1,17 @@
-"""Statuses folded up a tree: what succeeded, what eviction could help, what is hopeless."""
+"""Statuses folded up a tree: what holds, what eviction might help, what is hopeless whoever left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 
-from muster.scheduler.planning.demand import Demand, leaves
-from muster.scheduler.planning.status import Status, resolve, statuses
-from muster.scheduler.planning.verdict import (
-    CountingProof,
-    Infeasible,
-    Placed,
-    SearchRecord,
-    Seat,
-    Undecided,
-    Verdict,
-)
-from tests.scheduler.planning.scene import Scene, a_node
+from muster.scheduler.planning.demand import Demand
+from muster.scheduler.planning.status import Status, resolve, statuses, worth_preempting_for
+from tests.scheduler.planning.scene import RACK, Scene, a_node, a_pod
+from tests.scheduler.worlds import a_gang, a_world, pods
+from tests.scheduler.worlds import a_node as a_world_node
+from tests.scheduler.worlds import a_pod as a_world_pod
 
 
 @pytest.mark.parametrize(
@@ -29,48 +27,58 @@ def test_the_four_statuses_follow_from_the_numbers(numbers: tuple[int, int, int,
     assert resolve(*numbers) is status
 
 
-def a_tree() -> tuple[Demand, Demand, Demand]:
-    scene = Scene().nodes(a_node("n0"))
-    left, right = scene.uniform("left", 2), scene.uniform("right", 1)
-    return scene.composite("root", left, right), left, right
+def full_scene() -> Scene:
+    """Two racks of two nodes with 4 cpu each, all of it in use, and one node without a rack."""
+    scene = Scene().nodes(*(a_node(f"n{i}", 4, rack=f"r{i // 2}") for i in range(4)), a_node("loose", 8))
+    return scene.running(*(a_pod(f"busy-{i}", 4, node=f"n{i}") for i in range(4)))
 
 
-def with_seats(*groups: Demand) -> Verdict:
-    return Placed(tuple(Seat(m.uid, "n0", 0) for g in groups for leaf in leaves(g) for m in leaf.members), frozenset())
+@pytest.mark.parametrize(
+    ("demand", "hope"),
+    [
+        (lambda s: s.uniform("fits", 24), True),
+        (lambda s: s.uniform("one-too-many", 25), False),
+        (lambda s: s.uniform("a-part-is-enough", 30, min_count=24), True),
+        (lambda s: s.uniform("too-big", 2, cpu=9), False),
+        (lambda s: s.uniform("rack", 8, topology=RACK), True),
+        (lambda s: s.uniform("more-than-a-rack", 9, topology=RACK), False),
+        (lambda s: s.gang("mixed", a_pod("small"), a_pod("big", 9)), False),
+        (lambda s: s.gang("mixed-enough", a_pod("small"), a_pod("big", 9), min_count=1), True),
+        (lambda s: s.uniform("holds-and-the-rest-is-too-big", 1, cpu=9, bound=2, min_count=2), False),
+        (lambda s: s.uniform("holds-and-the-rest-could-sit", 1, cpu=8, bound=2, min_count=2), True),
+        (lambda s: s.composite("all", s.uniform("a", 24), s.uniform("b", 25)), False),
+        (lambda s: s.composite("any", s.uniform("a", 24), s.uniform("b", 25), min_groups=1), True),
+    ],
+)
+def test_hope_is_given_up_only_where_not_even_empty_nodes_would_do(demand: Callable[[Scene], Demand], hope: bool):
+    scene = full_scene()
+    assert worth_preempting_for(demand(scene), scene.cluster) is hope
 
 
-def nothing(root: Demand) -> Verdict:
-    return Infeasible(CountingProof(root.key, ()))
+def test_every_level_has_a_status_of_its_own():
+    scene = full_scene()
+    holds = scene.uniform("holds", 0, bound=2)
+    hoped, hopeless = scene.uniform("hoped", 24), scene.uniform("hopeless", 25)
+    either = scene.composite("either", hoped, hopeless, min_groups=1)
+    both = scene.composite("both", hoped, hopeless)
+
+    found = statuses(scene.composite("root", holds, either, both, min_groups=2), scene.cluster)
+
+    assert {key.name: status for key, status in found.items()} == {
+        "holds": Status.SUCCESS,
+        "hoped": Status.UNSCHEDULABLE,
+        "hopeless": Status.UNRESOLVABLE,
+        "either": Status.UNSCHEDULABLE,
+        "both": Status.UNRESOLVABLE,
+        "root": Status.UNSCHEDULABLE,
+    }
 
 
-def test_a_placed_tree_is_a_success_at_every_level():
-    root, left, right = a_tree()
-    assert set(statuses(root, with_seats(left, right)).values()) == {Status.SUCCESS}
+def test_nobody_is_looked_at_as_a_victim_for_what_can_never_fit():
+    world = a_world([a_world_node("n0", cpu=2)])
+    world.add(*[a_world_pod(f"low-{i}", node="n0") for i in range(2)])
+    world.add(a_gang("g", 2, priority=100), *pods(2, "g", cpu=3, priority=100)).run()
 
-
-def test_a_child_that_fits_after_eviction_makes_its_parent_worth_preempting_for():
-    root, left, right = a_tree()
-    found = statuses(root, nothing(root), with_seats(left, right))
-    assert found[left.key] is found[root.key] is Status.UNSCHEDULABLE
-
-
-def test_a_child_that_fits_not_even_then_makes_its_parent_hopeless():
-    root, left, right = a_tree()
-    found = statuses(root, nothing(root), with_seats(left))
-    assert found[right.key] is found[root.key] is Status.UNRESOLVABLE
-
-
-def test_without_anything_to_evict_a_failure_is_final():
-    root, left, _ = a_tree()
-    assert statuses(root, nothing(root))[left.key] is Status.UNRESOLVABLE
-
-
-def test_an_undecided_search_on_the_emptied_cluster_is_not_hopeless():
-    root, _, _ = a_tree()
-    assert statuses(root, nothing(root), Undecided(SearchRecord(9)))[root.key] is Status.UNSCHEDULABLE
-
-
-def test_a_group_that_was_not_tried_waits():
-    root, left, right = a_tree()
-    found = statuses(root, with_seats(left), None, untried=[right.key])
-    assert found[right.key] is found[root.key] is Status.WAIT
+    assert world.brain.world.census._question is None
+    assert [found.result for found in world.brain.take_rounds()] == ["no_victims"]
+    assert world.evicted() == []

@@ -1,22 +1,33 @@
-"""Success, Wait, Unschedulable or UnschedulableAndUnresolvable, folded up a tree as KEP-6012 says.
+"""Is eviction worth a thought? The statuses of KEP-6012, folded up a tree that does not fit.
 
-At a group, M is its minimum, S counts the children that succeed with free capacity, R those not tried
-yet, U those that would succeed once everything of lower priority were gone, UU those that would not
-even then. For a leaf the children are its members:
+At a group, M is its minimum, S counts the children that hold, R those not tried yet, U those that might hold once
+everything of lower priority were gone, UU those that would not even then. For a leaf the children are its members:
 
     S >= M          Success
     S + R >= M      Wait
     S + R + U >= M  Unschedulable: preemption is worth trying
     otherwise       UnschedulableAndUnresolvable: preemption cannot help
+
+One plan decides about a whole tree, so nothing is left untried here: R is 0. U is what the nodes could hold if nothing
+ran on them at all, so Unschedulable is a hope that the choice of victims has to prove, UnschedulableAndUnresolvable is
+certain, and nobody need be asked who could leave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Mapping
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from muster.scheduler.planning.demand import Demand, GroupKey, Leaf
-from muster.scheduler.planning.verdict import Placed, Undecided, Verdict
+import numpy as np
+
+from muster.scheduler.arrays import Ints
+from muster.scheduler.capacity import seats_when_empty
+from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf, leaves
+
+if TYPE_CHECKING:
+    from muster.scheduler.cluster import Cluster
 
 
 class Status(Enum):
@@ -37,48 +48,45 @@ def resolve(minimum: int, succeeded: int, remaining: int, resolvable: int) -> St
     return Status.UNRESOLVABLE
 
 
-def statuses(
-    demand: Demand, now: Verdict, emptied: Verdict | None = None, untried: Collection[GroupKey] = ()
-) -> dict[GroupKey, Status]:
-    """The status of every group of a tree.
+def worth_preempting_for(demand: Demand, cluster: Cluster) -> bool:
+    """False if not even an empty cluster would have a seat for any member, or could never hold the minima."""
+    seats = _empty_seats(demand, cluster)
+    if not any(each.any() for each in seats.values()):
+        return False
+    return statuses(demand, cluster, seats)[demand.key] is not Status.UNRESOLVABLE
 
-    `now` is the verdict with free capacity, `emptied` the one with all units of lower priority taken
-    away (None when there are none). Groups in `untried` were never evaluated. A group that holds in
-    neither verdict is unresolvable, unless the emptied search itself was undecided: then it is not
-    known to be hopeless.
-    """
+
+def statuses(demand: Demand, cluster: Cluster, seats: Mapping[int, Ints] | None = None) -> dict[GroupKey, Status]:
+    """The status of every group of a tree that does not fit now."""
     found: dict[GroupKey, Status] = {}
-    _fold(demand, _seated(now), _seated(emptied), isinstance(emptied, Undecided), frozenset(untried), found)
+    _fold(demand, cluster, _empty_seats(demand, cluster) if seats is None else seats, found)
     return found
 
 
-def _seated(verdict: Verdict | None) -> frozenset[str]:
-    return frozenset(seat.uid for seat in verdict.seats) if isinstance(verdict, Placed) else frozenset()
+def _empty_seats(demand: Demand, cluster: Cluster) -> dict[int, Ints]:
+    """Per shape, the seats on every node if nothing ran there."""
+    shapes = {member.shape.id: member.shape for leaf in leaves(demand) for member in leaf.members}
+    return {number: seats_when_empty(cluster, shape) for number, shape in shapes.items()}
 
 
-def _fold(
-    demand: Demand,
-    now: frozenset[str],
-    emptied: frozenset[str],
-    unknown: bool,
-    untried: frozenset[GroupKey],
-    found: dict[GroupKey, Status],
-) -> Status:
-    if isinstance(demand, Leaf):
-        status = _leaf(demand, now, emptied, unknown, demand.key in untried)
-    else:
-        below = [_fold(child, now, emptied, unknown, untried, found) for child in demand.children]
+def _fold(demand: Demand, cluster: Cluster, seats: Mapping[int, Ints], found: dict[GroupKey, Status]) -> Status:
+    if isinstance(demand, Branch):
+        below = [_fold(child, cluster, seats, found) for child in demand.children]
         count = below.count
-        remaining = count(Status.WAIT)
-        status = resolve(demand.minimum, count(Status.SUCCESS), remaining, count(Status.UNSCHEDULABLE))
+        status = resolve(demand.minimum, count(Status.SUCCESS), count(Status.WAIT), count(Status.UNSCHEDULABLE))
+    else:
+        status = resolve(demand.minimum, demand.bound, 0, _most(demand, cluster, seats))
     found[demand.key] = status
     return status
 
 
-def _leaf(leaf: Leaf, now: frozenset[str], emptied: frozenset[str], unknown: bool, untried: bool) -> Status:
-    seated = leaf.bound + sum(member.uid in now for member in leaf.members)
-    waiting = [member for member in leaf.members if member.uid not in now]
-    if untried:
-        return resolve(leaf.minimum, seated, len(waiting), 0)
-    helped = len(waiting) if unknown else sum(member.uid in emptied for member in waiting)
-    return resolve(leaf.minimum, seated, 0, helped)
+def _most(leaf: Leaf, cluster: Cluster, seats: Mapping[int, Ints]) -> int:
+    """How many members could sit in the best of cases, all in one domain where they must be."""
+    wanted = Counter(member.shape.id for member in leaf.members)
+    if leaf.topology is None:
+        return sum(min(count, int(seats[shape].sum())) for shape, count in wanted.items())
+    domain_of = cluster.labels(leaf.topology)[: cluster.size]
+    most = np.zeros(int(domain_of.max(initial=0)) + 1, dtype=np.int64)
+    for shape, count in wanted.items():
+        most += np.minimum(np.bincount(domain_of, weights=seats[shape]).astype(np.int64), count)
+    return int(most[1:].max(initial=0))  # nodes without the label are in no domain
