@@ -151,13 +151,6 @@ def test_a_malformed_field_selector_is_refused(text: str):
         selectors.parse_fields(text)
 
 
-def test_a_field_selector_reads_unset_fields_as_empty():
-    fields = {"spec.nodeName": "n1"}
-    wanted = selectors.parse_fields("spec.nodeName=n1,status.phase=")
-    assert selectors.fields_match(wanted, lambda name: fields.get(name, ""))
-    assert not selectors.fields_match(selectors.parse_fields("spec.nodeName!=n1"), lambda name: fields.get(name, ""))
-
-
 def _term(*expressions: tuple[str, str, tuple[str, ...]], fields: tuple[tuple[str, str, tuple[str, ...]], ...] = ()):
     return NodeSelectorTerm(
         match_expressions=tuple(NodeSelectorRequirement(*each) for each in expressions),

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import inspect
 
 from muster.api import groups, types
-from muster.api.errors import TYPE_INVALID, ApiError, FieldError, bad_request
+from muster.api.errors import TYPE_INVALID, FieldError
 
 Obj = dict[str, Any]
 
@@ -48,7 +48,6 @@ class Problem(NamedTuple):
     path: str
     value: Any
     wanted: str
-    go_type: str
 
 
 def decode_errors(obj: Any, kind: str) -> list[FieldError]:
@@ -65,19 +64,6 @@ def unknown_fields(obj: Any, kind: str) -> list[str]:
     if kind not in ("Workload", "PodGroup", "CompositePodGroup"):
         return []
     return [problem.path for problem in _walk(obj, kind) if not problem.wanted]
-
-
-def decode_failure(obj: Any, kind: str, version: str) -> ApiError | None:
-    """The 400 that a server answers to an object of the wrong shape, or None for a good one."""
-    texts = [
-        f"json: cannot unmarshal {_json_name(problem.value)} into Go struct field {kind}.{problem.path}"
-        f" of type {problem.go_type}"
-        for problem in _walk(obj, kind)
-        if problem.wanted
-    ]
-    if not texts:
-        return None
-    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {", ".join(texts)}')
 
 
 @cache
@@ -97,9 +83,9 @@ def _walk(obj: Any, kind: str) -> list[Problem]:
         if value is None:
             continue
         wanted = _without_none(wanted)
-        complaint = _mismatch(value, wanted) if depth < DEEPEST else (f"nested less than {DEEPEST} levels deep", "int")
+        complaint = _mismatch(value, wanted) if depth < DEEPEST else f"nested less than {DEEPEST} levels deep"
         if complaint is not None:
-            found.append(Problem(path, value, *complaint))
+            found.append(Problem(path, value, complaint))
             continue
         parts = [(*part, depth + 1) for part in _parts(path, value, wanted, found)]
         pending.extend(reversed(parts))
@@ -114,27 +100,25 @@ def _without_none(wanted: inspect.Type) -> inspect.Type:
     return wanted
 
 
-def _mismatch(value: Any, wanted: inspect.Type) -> tuple[str, str] | None:
-    """What the type asks for, in words and as Go names it, where the value is something else."""
+def _mismatch(value: Any, wanted: inspect.Type) -> str | None:
+    """What the type asks for, in words, where the value is something else."""
     match wanted:
-        case inspect.StructType(cls=cls):
-            return None if isinstance(value, dict) else ("an object", cls.__name__)
-        case inspect.DictType():
-            return None if isinstance(value, dict) else ("an object", "map[string]string")
+        case inspect.StructType() | inspect.DictType():
+            return None if isinstance(value, dict) else "an object"
         case inspect.VarTupleType() | inspect.ListType():
-            return None if isinstance(value, list) else ("a list", "[]interface {}")
+            return None if isinstance(value, list) else "a list"
         case inspect.StrType():
-            return None if isinstance(value, str) else ("a string", "string")
+            return None if isinstance(value, str) else "a string"
         case inspect.BoolType():
-            return None if isinstance(value, bool) else ("true or false", "bool")
+            return None if isinstance(value, bool) else "true or false"
         case inspect.IntType(ge=low, le=high):
             if isinstance(value, bool) or not isinstance(value, int):
-                return "a whole number", "int32" if high is not None else "int64"
+                return "a whole number"
             least, most = low if low is not None else -(2**63), high if high is not None else 2**63 - 1
-            return None if least <= value <= most else (f"a whole number between {least} and {most}", "int32")
+            return None if least <= value <= most else f"a whole number between {least} and {most}"
         case inspect.UnionType():
             fits = isinstance(value, str | int | float) and not isinstance(value, bool)
-            return None if fits else ("a string or a number", "resource.Quantity")
+            return None if fits else "a string or a number"
         case _:
             return None
 
@@ -150,7 +134,7 @@ def _parts(
                 if name in names:
                     yield where, member, names[name]
                 elif not (issubclass(cls, types.ObjectMeta) and name in _OTHER_METADATA):
-                    found.append(Problem(where, member, "", ""))
+                    found.append(Problem(where, member, ""))
         case inspect.DictType(value_type=inner):
             for name, member in cast("Obj", value).items():
                 yield f"{path}[{name}]", member, inner

@@ -8,7 +8,7 @@ not compile (unknown operator, wrong number of values) never matches.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from muster.api.types import (
@@ -247,11 +247,6 @@ def _unescape(wanted: str, text: str) -> str:
         return match.group(1)
 
     return _ESCAPE.sub(plain, wanted)
-
-
-def fields_match(conditions: Iterable[FieldRequirement], field: Callable[[str], str]) -> bool:
-    """Whether an object meets a field selector; `field` reads one of its fields as text ("" when unset)."""
-    return all((field(name) == wanted) is equal for name, equal, wanted in conditions)
 
 
 # --- node selectors --------------------------------------------------------------------------------

@@ -18,3 +18,5 @@ SELECTORS = "selectors"
 
 Changes = frozenset[str]
 NOTHING: Changes = frozenset()
+# Changes that show on no node and no pod.
+ELSEWHERE: Changes = frozenset((STORAGE, NAMESPACE, SELECTORS))

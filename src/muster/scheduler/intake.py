@@ -13,7 +13,7 @@ import msgspec
 
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler import events
+from muster.scheduler import changes, events
 from muster.scheduler.conditions import PREEMPTION_BY_SCHEDULER
 from muster.scheduler.decisions import Emit, Nominate
 from muster.scheduler.demands import root_key
@@ -24,8 +24,7 @@ from muster.scheduler.planning.demand import GroupKey
 from muster.scheduler.queue import ACTIVE, BACKOFF, PARKED, PREEMPTING, WAITING, Root
 from muster.scheduler.world import Hold, World
 
-VOLUME_RULES = ("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
-POD_RULES = ("InterPodAffinity", "PodTopologySpread")
+PLACED, GONE = frozenset((changes.POD_PLACED,)), frozenset((changes.POD_GONE,))
 REFUSED_SECONDS = 50.0  # a pod that could not be deleted is not chosen again for so long
 LOST_TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 
@@ -67,8 +66,7 @@ class Intake:
             case "PodDisruptionBudget":
                 self.world.budgets[obj.metadata.namespace, obj.metadata.name] = obj
             case _:
-                self.world.cluster.change(kind, obj)
-                self._cured_by_kind(kind)
+                self.world.note(self.world.cluster.change(kind, obj))
 
     def _removed(self, kind: str, namespace: str, name: str, uid: str, now: float) -> None:
         world = self.world
@@ -77,8 +75,7 @@ class Intake:
                 self._pod_gone(namespace, name, uid, now)
             case "Node":
                 world.version += 1
-                world.cluster.remove("Node", "", name)
-                world.cures.update(POD_RULES)
+                world.note(world.cluster.remove("Node", "", name))
                 self._set_lost(name, True, now)
             case "PodGroup" | "CompositePodGroup":
                 self._group_gone(GroupKey(kind, namespace, name), now)
@@ -88,14 +85,7 @@ class Intake:
             case "PodDisruptionBudget":
                 world.budgets.pop((namespace, name), None)
             case _:
-                world.cluster.remove(kind, namespace, name)
-                self._cured_by_kind(kind)
-
-    def _cured_by_kind(self, kind: str) -> None:
-        if kind in ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode"):
-            self.world.cures.update(VOLUME_RULES)
-        elif kind == "Namespace":
-            self.world.cures.add("InterPodAffinity")
+                world.note(world.cluster.remove(kind, namespace, name))
 
     # --- pods --------------------------------------------------------------------------------------
 
@@ -138,15 +128,18 @@ class Intake:
             if pod.metadata.uid in cluster.pods:
                 self._leaves_node(pod)
         else:
-            cluster.change("Pod", pod)
+            changed = cluster.change("Pod", pod)
+            world.note(changed)
+            if changes.POD_GONE in changed and (slot := cluster.pods[pod.metadata.uid].slot) >= 0:
+                world.dirty.add(slot)  # it may ask for less than before
             if known is None or not known.pod.spec.node_name:
-                world.cures.update(POD_RULES)
+                world.note(PLACED)  # an assumption that came true
 
     def _leaves_node(self, pod: types.Pod) -> None:
         world = self.world
         entry = world.cluster.pods[pod.metadata.uid]
         world.dirty.add(entry.slot)
-        world.cures.update(POD_RULES)
+        world.note(GONE)
         world.leaving.discard(pod.metadata.uid)
         world.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
 
@@ -158,6 +151,7 @@ class Intake:
             world.dirty.add(slot)
         world.cluster.forget(member.uid)
         world.forest.forget(member)
+        world.note(GONE)
 
     def _follow(self, member: Member, before: GroupKey | None, now: float) -> None:
         """After a pod changed: its root's place in the queue, its group's status, its victims' preemptor."""
@@ -298,10 +292,12 @@ class Intake:
 
     def _node(self, node: types.Node, now: float) -> None:
         world = self.world
+        changed = world.cluster.change("Node", node)
+        if not changed:
+            return
         world.version += 1
-        world.cluster.change("Node", node)
         world.dirty.add(world.cluster.index[node.metadata.name])
-        world.cures.update(POD_RULES)
+        world.note(changed)
         taints = node.spec.taints or ()
         self._set_lost(node.metadata.name, any(t.key in LOST_TAINTS and t.effect == "NoExecute" for t in taints), now)
 

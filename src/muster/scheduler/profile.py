@@ -42,6 +42,7 @@ class Profile:
         self.filters = tuple(c for c in constraints if filters is None or c.name in filters)
         given = {c.name: c.weight for c in constraints} if weights is None else weights
         self.scorers = tuple((c, given[c.name]) for c in constraints if c.scores is not None and given.get(c.name))
+        self.pod_labels = frozenset(key for c in constraints for key in c.pod_labels)
         self.enabled = others | {c.name for c in constraints}
         heaviest = ((1 << (62 - RANK_BITS)) - 1) // MAX_SCORE
         if sum(weight for _, weight in self.scorers) > heaviest:

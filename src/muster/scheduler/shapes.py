@@ -190,6 +190,8 @@ class ShapeBook:
         return found
 
     def shape(self, pod: Pod, profile: Profile) -> Shape:
+        if not profile.pod_labels <= self._cluster.tallies.keys:
+            self._cluster.mention(profile.pod_labels)
         footprint = self.footprint(pod)
         key = (footprint, profile, pod.spec.node_name, spreading_owner(pod))
         found = self._shapes.get(key)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from muster.api import types
+from muster.scheduler.changes import Changes
 from muster.scheduler.cluster import Cluster
 from muster.scheduler.conditions import Conditions
 from muster.scheduler.config import Config
@@ -28,6 +29,7 @@ from muster.scheduler.storage import bound
 from muster.scheduler.waiting import NoticeBoard
 
 PLENTY = 1 << 40
+_NOBODY: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,24 @@ class World:
     rounds: deque[Round] = field(default_factory=lambda: deque[Round](maxlen=MOST_ROUNDS))  # for those who count
     outbox: list[Decision] = field(default_factory=list[Decision])
     dirty: set[int] = field(default_factory=set[int])  # slots that gained room or changed
-    cures: set[str] = field(default_factory=set[str])  # constraints that a change could have cured
+    cures: set[str] = field(default_factory=set[str])  # whose refusals a change could have cured
+    _curable: dict[str, set[str]] = field(init=False, default_factory=dict[str, set[str]])  # change -> constraints
     reviewed: set[GroupKey] = field(default_factory=set[GroupKey])  # groups whose bound members changed
     suspects: set[GroupKey] = field(default_factory=set[GroupKey])  # trees whose objects changed
     version: int = 0  # another one whenever a pod, a node or a group is another
     census: Census = field(default_factory=Census)
     synced: bool = False
+
+    def __post_init__(self) -> None:
+        for profile in self.config.profiles.values():
+            for constraint in profile.filters:
+                for change in constraint.woken_by:
+                    self._curable.setdefault(change, set()).add(constraint.name)
+
+    def note(self, changed: Changes) -> None:
+        """Remember whose refusals a change could have cured."""
+        for change in changed:
+            self.cures |= self._curable.get(change, _NOBODY)
 
     def shape_of(self, member: Member) -> Shape:
         """The shape of a pod, looked up once for as long as no selector tells more pods apart."""

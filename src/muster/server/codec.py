@@ -115,9 +115,6 @@ class View:
         obj.pop("apiVersion", None)
         return _encode(obj)
 
-    def decoded(self, record: Record) -> Obj:
-        return outward(self.kind, self.version, load(self.kind, record))
-
     def encode(self, obj: Obj) -> bytes:
         """An object that is not stored (a dry run) in this version."""
         return _encode(outward(self.kind, self.version, obj))

@@ -181,9 +181,3 @@ def test_a_changed_label_or_taint_changes_the_answer():
     assert question.nodes == {"n0"}
     assert cluster.change("Node", a_node("n0", labels={"a": "1"}, taints=["x=:NoSchedule"])) == {changes.NODE_TAINTS}
     assert question.nodes == set()
-
-
-def test_each_rule_knows_which_change_could_cure_it():
-    assert NodeAffinity().cured_by(frozenset((changes.NODE_LABELS,)))
-    assert not NodeAffinity().cured_by(frozenset((changes.POD_GONE,)))
-    assert TaintToleration().cured_by(frozenset((changes.NODE_TAINTS, changes.NODE_LABELS)))

@@ -39,10 +39,11 @@ def test_the_example_is_fifteen_lines():
 
 def test_the_example_refuses_busy_nodes_in_its_own_words():
     cluster = a_cluster(a_node("busy"), *busy(51))
-    question = Asked(cluster, a_pod(labels={"quiet": ""}, namespace="other"), the_profile())
+    profile = the_profile()
+    assert Asked(cluster, a_pod(), profile).nodes == {"busy"}
+    question = Asked(cluster, a_pod(labels={"quiet": ""}), profile)
     assert question.nodes == set()
     assert question.text == "0/1 nodes are available: 1 node(s) were too busy."
-    assert Asked(cluster, a_pod(), the_profile()).nodes == {"busy"}
 
 
 def test_the_example_scores_with_the_weight_of_the_profile():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from muster.scheduler.arrays import Bools, Ints, Slots
-from muster.scheduler.changes import Changes
+from muster.scheduler.changes import ELSEWHERE, Changes
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Cluster
@@ -60,6 +60,7 @@ class Constraint:
     final: ClassVar[bool] = False
     entangles: ClassVar[bool] = False
     arguments: ClassVar[frozenset[str] | None] = frozenset()  # None: any
+    pod_labels: ClassVar[frozenset[str]] = frozenset()  # keys it reads off pods beside those in selectors
     watches: ClassVar[frozenset[str]] = frozenset()
     cures: ClassVar[Changes] = frozenset()
 
@@ -116,9 +117,10 @@ class Constraint:
         """Why the slots, all refused by this rule, were refused."""
         return (Reason(self.text, slots, self.final, self.name),)
 
-    def cured_by(self, change: Changes) -> bool:
-        """Whether a change could make this rule allow what it refused before."""
-        return not self.cures.isdisjoint(change)
+    @property
+    def woken_by(self) -> Changes:
+        """The cures for which whoever was refused must be called: what changes on a node itself is noticed there."""
+        return self.cures if self.filters is Reach.PODS else self.cures & ELSEWHERE
 
     # --- scoring -----------------------------------------------------------------------------------
 

@@ -1,0 +1,101 @@
+"""A parked pod is tried again because of what changed, not because time passed."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from muster.scheduler.changes import NODE_LABELS, POD_GONE, POD_PLACED, STORAGE
+from muster.scheduler.config import load
+from muster.scheduler.constraints.base import Constraint, Reach
+from muster.scheduler.constraints.node_affinity import NodeAffinity
+from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
+from muster.scheduler.constraints.pod_topology_spread import PodTopologySpread
+from muster.scheduler.constraints.volume_binding import VolumeBinding
+from muster.scheduler.cycle import Brain
+from tests.scheduler.worlds import TestWorld, a_node, a_pod, a_world
+
+
+class AfterTheDatabase(Constraint):
+    """Somebody's own rule: pods wait until a database runs, wherever that is."""
+
+    name = "AfterTheDatabase"
+    filters = Reach.PODS
+    text = "node(s) had no database to talk to"
+    cures = frozenset((POD_PLACED,))
+    pod_labels = frozenset(("app",))
+
+    def concerns(self, shape):
+        return (shape.pod.metadata.labels or {}).get("app") == "web"
+
+    def allows(self, shape, cluster, slots):
+        runs = any((entry.pod.metadata.labels or {}).get("app") == "db" for entry in cluster.pods.values())
+        return np.full(cluster.alive[slots].shape, runs)
+
+
+def a_world_with_that_rule() -> TestWorld:
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"enabled": [{"name": "AfterTheDatabase"}]}},
+    }
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    world = a_world()
+    world.brain = Brain(load(document, extra=[AfterTheDatabase]))
+    world.restart()
+    return world.add(a_node("n0", cpu=4))
+
+
+def test_the_cures_of_somebodys_own_rule_wake_whom_it_refused():
+    world = a_world_with_that_rule()
+    world.add(a_pod("web", labels={"app": "web"})).run()
+    assert world.pending() == ["web"]
+
+    world.add(a_pod("noise", labels={"app": "noise"})).run()
+    assert world.pending() == ["web"]
+    world.add(a_pod("db", labels={"app": "db"})).run()
+
+    assert world.pending() == []
+
+
+def test_a_pod_that_asks_for_less_than_before_makes_room():
+    world = a_world([a_node("n0", cpu=2)])
+    big = a_pod("big", cpu=2, node="n0")
+    world.add(big, a_pod("waits", cpu=1)).run()
+    assert world.pending() == ["waits"]
+
+    container = msgspec.structs.replace(
+        big.spec.containers[0], resources=a_pod("x", cpu=1).spec.containers[0].resources
+    )
+    world.add(msgspec.structs.replace(big, spec=msgspec.structs.replace(big.spec, containers=(container,)))).run()
+
+    assert world.pending() == []
+
+
+def test_a_node_update_that_changes_nothing_wakes_nobody():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_pod("waits", cpu=2)).run()
+    before = world.brain.world.version
+
+    world.add(a_node("n0", cpu=1))
+
+    assert world.brain.world.version == before
+    assert (world.brain.world.dirty, world.brain.world.cures) == (set(), set())
+
+
+@pytest.mark.parametrize(
+    ("rule", "change", "called"),
+    [
+        (PodTopologySpread, POD_GONE, True),
+        (VolumeBinding, STORAGE, True),
+        (NodeAffinity, NODE_LABELS, False),  # the node itself shows that
+        (NodeResourcesFit, POD_GONE, False),
+    ],
+)
+def test_a_rule_is_called_for_changes_that_no_node_shows(rule: type[Constraint], change: str, called: bool):
+    assert change in rule.cures
+    assert (change in rule().woken_by) is called
