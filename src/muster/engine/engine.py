@@ -324,7 +324,9 @@ class Engine:
             if self._log is not None:
                 self._log.turn(decisions, now)
             if isinstance(self.brain, Brain):
-                self.metrics.considered(self.brain.take_rounds(), time.perf_counter() - began)
+                took = time.perf_counter() - began
+                self.metrics.considered(self.brain.take_rounds(), took)
+                self.metrics.judged(self.brain.take_judged(), took)
             if not decisions:
                 return
             self.metrics.decided(decisions, now, time.perf_counter() - began)

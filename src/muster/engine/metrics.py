@@ -20,6 +20,7 @@ from muster.scheduler.decisions import Bind, Decision, Evict, Ref, SetCondition
 from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, EvictFailed, Removed
 from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, Round
 from muster.scheduler.queue import Root
+from muster.scheduler.world import Judged
 
 M = TypeVar("M", Counter, Histogram)
 
@@ -27,6 +28,7 @@ LONG = [0.001 * 2**i for i in range(15)]
 SLI = [0.01 * 2**i for i in range(20)]
 ATTEMPTS = [1, 2, 4, 8, 16]
 VICTIMS = [1, 2, 4, 8, 16, 32, 64]
+PLACEMENTS = [1e-6 * 2**i for i in range(20)]
 EVALUATION = [0.001 * 2**i for i in range(16)]
 WORKLOAD_VICTIMS = [2**i for i in range(11)]
 GROUP_CONDITIONS = (POD_GROUP_INITIALLY_SCHEDULED, COMPOSITE_INITIALLY_SCHEDULED)
@@ -119,6 +121,7 @@ class Metrics:
         self._pending: dict[str, Pending] = {}  # by uid
         self._pods()
         self._groups()
+        self._placements()
         self._writes()
 
     def _pods(self) -> None:
@@ -181,6 +184,19 @@ class Metrics:
         )
         self.pdb_violations = counter(
             "preemption_pdb_violations", "Pods chosen although their budget forbids it.", ("preemptor",)
+        )
+
+    def _placements(self) -> None:
+        counter, histogram = self._counter, self._histogram
+        self.generated = counter("generated_placements", "Domains that pod groups could be placed in.", ("profile",))
+        self.evaluations = counter(
+            "placement_evaluations", "Domains judged for pod groups, by outcome.", ("result", "profile")
+        )
+        self.placement_seconds = histogram(
+            "placement_evaluation_duration_seconds",
+            "Time per domain of a turn that judged domains.",
+            PLACEMENTS,
+            ("result", "profile"),
         )
 
     def _writes(self) -> None:
@@ -261,6 +277,16 @@ class Metrics:
                 (self.victims if found.preemptor == "pod" else self.workload_victims).observe(found.victims)
                 self.disruptions.labels(found.preemptor).observe(found.units)
                 self.pdb_violations.labels(found.preemptor).inc(found.budget_violations)
+
+    def judged(self, judged: list[Judged], seconds: float) -> None:
+        """The domains that a turn judged; all of them at once, so each took its share of the turn."""
+        share = seconds / max(1, sum(found.domains for found in judged))
+        for found in judged:
+            self.generated.labels(found.profile).inc(found.domains)
+            for result, count in (("feasible", found.feasible), ("infeasible", found.domains - found.feasible)):
+                if count:
+                    self.evaluations.labels(result, found.profile).inc(count)
+                    self.placement_seconds.labels(result, found.profile).observe(share)
 
     def _said(self, decision: SetCondition, seconds: float) -> None:
         if decision.about.kind == "Pod":

@@ -23,7 +23,7 @@ from muster.scheduler.shapes import Shape
 from muster.scheduler.storage import bound
 from muster.scheduler.waiting import incomplete_above, own_wait
 from muster.scheduler.words import say_verdict
-from muster.scheduler.world import World
+from muster.scheduler.world import Judged, World
 
 RETRY_FACTOR = 10  # an undecided search is repeated once, with so many times the steps
 MOST_WANTS = 16  # distinct shapes a parked root is listed under
@@ -33,12 +33,13 @@ MOST_NOTE = 1024  # the API cuts event notes here
 class Outcome:
     """A verdict with what is needed to explain it."""
 
-    __slots__ = ("demand", "refusals", "verdict")
+    __slots__ = ("budget", "demand", "refusals", "verdict")
 
-    def __init__(self, demand: Demand, verdict: Verdict, refusals: dict[int, Refusals]) -> None:
+    def __init__(self, demand: Demand, verdict: Verdict, refusals: dict[int, Refusals], budget: Budget) -> None:
         self.demand = demand
         self.verdict = verdict
         self.refusals = refusals  # shape id -> why not one more of it fits anywhere
+        self.budget = budget  # what the plan has cost
 
 
 def attempt(world: World, root: Root, now: float) -> list[Decision]:
@@ -51,6 +52,9 @@ def attempt(world: World, root: Root, now: float) -> list[Decision]:
     if promised is not None:
         return list(_commit(world, root, promised))
     outcome = evaluate(world, root, demand)
+    if outcome.budget.domains:
+        scheduler = world.members_of(root)[0].traits[0]
+        world.judged.append(Judged(scheduler, outcome.budget.domains, outcome.budget.feasible))
     match outcome.verdict:
         case Placed() as placed:
             wrong = validate(placed, outcome.demand, world.cluster, held=world.held_against(root))
@@ -72,15 +76,17 @@ def evaluate(world: World, root: Root, demand: Demand | None = None, evicted: It
         for shape, slot in world.held_against(root):
             trial.place(shape, slot)
         trial.evict_all(evicted)
-        verdict = plan(demand, trial, Budget(steps))
+        budget = Budget(steps)
+        verdict = plan(demand, trial, budget)
         if isinstance(verdict, Undecided):
-            verdict = plan(demand, trial, Budget(steps * RETRY_FACTOR))
+            budget = Budget(steps * RETRY_FACTOR)
+            verdict = plan(demand, trial, budget)
         refusals: dict[int, Refusals] = {}
         if not isinstance(verdict, Placed):
             for shape in _shapes(world, root):
                 if not trial.seats(shape).any():
                     refusals[shape.id] = trial.why_not(shape)
-    return Outcome(demand, verdict, refusals)
+    return Outcome(demand, verdict, refusals, budget)
 
 
 def current_demand(world: World, root: Root) -> Demand:

@@ -26,7 +26,7 @@ from muster.scheduler.planning.demand import Member as Wish
 from muster.scheduler.planning.verdict import Placed, Seat
 from muster.scheduler.preemption.round import Round
 from muster.scheduler.queue import Queue, Root
-from muster.scheduler.world import World
+from muster.scheduler.world import Judged, World
 
 MOST_IN_ONE_PASS = 512  # single pods of one shape
 MOST_SILENT_ATTEMPTS = 64  # attempts without a word in one turn, so that events get their chance
@@ -242,6 +242,12 @@ class Brain:
         rounds = list(self.world.rounds)
         self.world.rounds.clear()
         return rounds
+
+    def take_judged(self) -> list[Judged]:
+        """The domains judged since someone last asked."""
+        judged = list(self.world.judged)
+        self.world.judged.clear()
+        return judged
 
     def roots(self) -> Iterable[Root]:
         """The queue in order, for listings and explanations."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,14 @@ class Hold:
     node: str
     priority: int
     root: GroupKey
+
+
+class Judged(NamedTuple):
+    """The domains that an attempt judged for pod groups which must be in one."""
+
+    profile: str
+    domains: int
+    feasible: int
 
 
 @dataclass(slots=True)
@@ -77,6 +86,7 @@ class World:
     awaiting_binds: set[GroupKey] = field(default_factory=set[GroupKey])  # roots whose victims are just being bound
     refused: dict[str, float] = field(default_factory=dict[str, float])  # pods the API would not delete, until when
     rounds: deque[Round] = field(default_factory=lambda: deque[Round](maxlen=MOST_ROUNDS))  # for those who count
+    judged: deque[Judged] = field(default_factory=lambda: deque[Judged](maxlen=MOST_ROUNDS))
     outbox: list[Decision] = field(default_factory=list[Decision])
     dirty: set[int] = field(default_factory=set[int])  # slots that gained room or changed
     cures: set[str] = field(default_factory=set[str])  # whose refusals a change could have cured

@@ -51,6 +51,11 @@ class Domains:
             ids = cast(Ids, np.where(mask, ids, 0))
         return cls(key, ids.astype(np.int64), int(ids.max(initial=0)) + 1, mask)
 
+    @property
+    def count(self) -> int:
+        """How many there are; nodes without the label are in none."""
+        return int(np.count_nonzero(np.bincount(self.ids, minlength=1)[1:]))
+
     def sums(self, values: Ints) -> Floats:
         return cast(Floats, np.bincount(self.ids, weights=values, minlength=self.size))
 

@@ -120,6 +120,9 @@ class Greedy:
         """The domain of the best score in which the minimum holds."""
         domains = Domains.of(self.seating, goal.topology, mask)
         found = potential(self.seating, goal, domains)
+        if isinstance(goal, LeafGoal):
+            self.budget.domains += domains.count
+            self.budget.feasible += int((found.able & (found.pods > 0))[1:].sum())
         exact = isinstance(goal, LeafGoal) and len(goal.lots) == 1 and self._counts_are_exact(goal)
         order = ranked(self.seating, goal, domains, found, only_best=exact)
         order = order[:1] if exact else order

@@ -113,6 +113,10 @@ class Budget:
 
     limit: int
     spent: int = field(default=0)
+    domains: int = field(
+        default=0
+    )  # how many domains were judged for pod groups that must be in one, for those who count
+    feasible: int = field(default=0)  # and in how many of them the counts allow the minimum
 
     def spend(self, steps: int = 1) -> bool:
         """Take steps; False when they are used up."""
