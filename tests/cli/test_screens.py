@@ -58,3 +58,25 @@ def test_the_screen_is_as_it_was(
     assert shown == golden.read_text()
     assert max(map(len, shown.splitlines())) <= width
     assert "\x1b" not in shown, "colour belongs on a terminal only"
+
+
+def test_the_queue_says_what_a_pod_without_its_group_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    world = a_world([a_node("n0")])
+    world.add(a_pod("orphan", "nowhere"), a_gang("child", 1, parent="no-top"), a_pod("c", "child")).wait(3)
+    file = saved(world, tmp_path / "cluster.json.gz")
+    assert run(["queue", "--snapshot", file]) == 0
+    shown = capsys.readouterr().out
+    assert "pod group nowhere does not exist" in shown
+    assert "composite pod group no-top does not exist" in shown
+
+
+@pytest.mark.parametrize("command", ["queue", "tree"])
+def test_all_namespaces_wins_over_one(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = saved(a_busy_world(), tmp_path / "cluster.json.gz")
+    assert run([command, "--snapshot", file, "-n", "elsewhere"]) == 0
+    assert "stuck" not in capsys.readouterr().out
+    assert run([command, "--snapshot", file, "-n", "elsewhere", "-A"]) == 0
+    assert "stuck" in capsys.readouterr().out

@@ -38,6 +38,21 @@ def test_every_example_does_what_its_comment_says(file: str, code: int, says: st
     assert says in capsys.readouterr().out
 
 
+def test_files_know_the_priority_classes_of_later_files(capsys: pytest.CaptureFixture[str]):
+    files = ["-f", str(EXAMPLES / "urgent-gang.yaml"), "-f", str(EXAMPLES / "priorities.yaml")]
+    assert run(["simulate", *files, *NODES]) == 0
+    assert "It fits: 46 of 46 pods" in capsys.readouterr().out
+
+
+def test_directories_inside_a_directory_are_read_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    inner = tmp_path / "team" / "a"
+    inner.mkdir(parents=True)
+    for name in ("priorities.yaml", "training-gang.yaml"):
+        (inner / name).write_text((EXAMPLES / name).read_text())
+    assert run(["simulate", "-f", str(tmp_path), "-R", *NODES]) == 0
+    assert "8 of 8 pods" in capsys.readouterr().out
+
+
 def test_the_json_names_placements_and_reasons(capsys: pytest.CaptureFixture[str]):
     files = ["-f", str(EXAMPLES / "priorities.yaml"), "-f", str(EXAMPLES / "too-large.yaml")]
     assert run(["simulate", *files, *NODES, "-o", "json"]) == 1

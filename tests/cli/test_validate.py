@@ -46,8 +46,9 @@ def a_file(tmp_path: Path):
     return write
 
 
-def test_a_good_file_prints_nothing(validate, a_file):
-    assert validate("-f", a_file(GOOD)) == (exits.OK, "", "")
+def test_a_good_file_is_told_so_beside_the_output(validate, a_file):
+    assert validate("-f", a_file(GOOD)) == (exits.OK, "", "No problems found in 1 manifest.\n")
+    assert validate("-f", a_file(GOOD), "-o", "json") == (exits.OK, "[]\n", "")
 
 
 def test_each_problem_has_file_line_object_field_and_message(validate, a_file):
@@ -119,7 +120,9 @@ def test_a_list_is_the_objects_in_it(validate, a_file):
 
 def test_kinds_without_rules_are_named_only_on_request(validate, a_file):
     path = a_file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
-    assert validate("-f", path) == (exits.OK, "", "")
+    code, out, err = validate("-f", path)
+    assert (code, out) == (exits.OK, "")
+    assert err == "No problems found in 1 manifest; 1 of kinds that have no rules here (-v names them).\n"
     code, _, err = validate("-v", "-f", path)
     assert code == exits.OK
     assert "configmap/c: there are no rules for this kind" in err

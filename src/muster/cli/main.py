@@ -67,7 +67,18 @@ def _exists(entry: Entry) -> bool:
     return importlib.util.find_spec(entry.where.partition(":")[0]) is not None
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from muster import __version__
+
+        click.echo(f"muster {__version__}")
+        ctx.exit()
+
+
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
 def muster() -> None:
     """Muster: groups of pods start together or not at all.
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from muster.cli import exits, live, output, progress, source
+from muster.cli import exits, live, namespaces, output, progress, source
 from muster.cli.ages import age
 
 if TYPE_CHECKING:
     from muster.scheduler.cycle import Brain
+    from muster.scheduler.groups import Group
     from muster.scheduler.queue import Root
 
 
@@ -30,7 +31,7 @@ class Line(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @click.command(name="queue")
-@click.option("--namespace", "-n", default=None, help="Only this namespace.")
+@namespaces.options
 @live.option
 @source.options
 @output.option
@@ -66,11 +67,21 @@ def _line(position: int, root: Root) -> Line:
         conditions = member.pod.status.conditions or ()
     said = next((c for c in conditions if c.type in wanted and c.status != "True"), None)
     members = "1" if group is None else f"{sum(leaf.bound for leaf in group.leaves())}/{_needed(root)}"
-    reason, message = (said.reason, said.message) if said is not None else ("New", "")
+    reason, message = (said.reason, said.message) if said is not None else _unsaid(group)
     since = root.created or (said.last_transition_time if said is not None else None) or ""
     return Line(
         position, root.key.kind, root.key.namespace, root.key.name, members, root.priority, since, reason, message
     )
+
+
+def _unsaid(group: Group | None) -> tuple[str, str]:
+    """For whom the scheduler has no word: an object that does not exist carries no condition."""
+    from muster.scheduler.waiting import FOR_PARENT, FOR_POD_GROUP
+
+    if group is None or group.seen:
+        return "New", ""
+    what = "pod group" if group.is_leaf else "composite pod group"
+    return (FOR_POD_GROUP if group.is_leaf else FOR_PARENT), f"{what} {group.key.name} does not exist"
 
 
 def _needed(root: Root) -> int:

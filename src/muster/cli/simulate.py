@@ -68,12 +68,14 @@ class Answer(msgspec.Struct, frozen=True):
 
 @click.command(name="simulate")
 @click.option("--filename", "-f", "files", multiple=True, required=True, help="Manifests: files, directories or -.")
+@click.option("--recursive", "-R", is_flag=True, help="Look into the directories of a directory as well.")
 @click.option("--namespace", "-n", default=None, help="For manifests that name none; default: that of the context.")
 @source.options
 @node_options.options()
 @output.option
 def command(
     files: tuple[str, ...],
+    recursive: bool,
     namespace: str | None,
     source: source.Source,
     nodes: node_options.NodeFlags,
@@ -88,7 +90,7 @@ def command(
     if nodes.count and source.snapshot is not None:
         raise click.UsageError("--nodes makes a cluster of its own, so it cannot be combined with --snapshot")
     try:
-        batches = [read_objects([file]) for file in files]
+        batches = [read_objects([file], recursive=recursive) for file in files]
     except ManifestError as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from error
     where = namespace or ("default" if nodes.count else source.default_namespace())

@@ -41,8 +41,11 @@ async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> li
         await _prepare(client, [obj for batch in batches for obj in batch], snapshot, namespace)
         known = {_uid(obj) for _, obj in _objects(await gather(client))}
         ours = Numbering(snapshot)
+        # Wherever they stand: whoever submits several files expects them to know each other's classes.
+        for obj in (obj for batch in batches for obj in batch if obj.get("kind") in FIRST):
+            await _create(client, obj, namespace)
         for batch in batches:
-            for obj in sorted(batch, key=lambda obj: obj.get("kind") not in FIRST):
+            for obj in (obj for obj in batch if obj.get("kind") not in FIRST):
                 await _create(client, obj, namespace)
             await _expanded(client)
             new = [(kind, obj) for kind, obj in _objects(await gather(client)) if _uid(obj) not in known]

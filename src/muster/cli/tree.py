@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from muster.api.groups import QUORUM_MET
-from muster.cli import exits, live, output, progress, source
+from muster.cli import exits, live, namespaces, output, progress, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ class Twig(msgspec.Struct, frozen=True, rename="camel"):
 
 @click.command(name="tree")
 @click.argument("name", required=False)
-@click.option("--namespace", "-n", default=None, help="Only this namespace.")
+@namespaces.options
 @live.option
 @source.options
 @output.option

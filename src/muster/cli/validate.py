@@ -36,10 +36,17 @@ def command(ctx: click.Context, paths: tuple[str, ...], recursive: bool, verbose
     if verbose:
         for remark in unknown:
             output.note(remark)
-    if not checked and not problems:
-        output.note("No manifests found.")
+    if not problems and output_format == "table":
+        output.note(_all_well(checked, len(unknown)))
     if problems:
         ctx.exit(exits.NO)
+
+
+def _all_well(manifests: int, without_rules: int) -> str:
+    if not manifests:
+        return "No manifests found."
+    rest = f"; {without_rules} of kinds that have no rules here (-v names them)" if without_rules else ""
+    return f"No problems found in {manifests} manifest{'s' if manifests > 1 else ''}{rest}."
 
 
 def _check(document: Any, unknown: list[str]) -> list[dict[str, Any]]:
