@@ -32,7 +32,6 @@ def component(kube: Path, name: str, kubeconfig: Path, directory: Path, *flags: 
         f"--secure-port={port}",
         f"--cert-dir={directory}",
         "--leader-elect=false",
-        "--authentication-skip-lookup=true",  # who may read its own pages is not the question here
         f"--feature-gates={','.join(f'{gate}=true' for gate in NATIVE_GATES)}",
         *flags,
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.api.resources import JOBS, NODES, POD_GROUPS, PODS
+from muster.api.resources import CONFIG_MAPS, JOBS, NODES, POD_GROUPS, PODS
 from muster.client.http import HTTPClient
 from muster.plane.options import NodeOptions, Options
 from muster.plane.plane import Plane
@@ -54,6 +54,13 @@ async def test_a_job_that_is_created_completes_and_its_pods_have_a_log() -> None
             assert len((await client.text(path, {"tailLines": "1"})).splitlines()) == 1
             assert "scheduler_schedule_attempts_total" in await client.text("/metrics")
             assert "[+]scheduler ok" in await client.text("/readyz", {"verbose": "true"})
+
+
+async def test_other_servers_find_whose_certificates_to_trust(tmp_path: Path) -> None:
+    for _ in range(2):  # and after a restart as well
+        async with Plane(Options(data=tmp_path, nodes=NodeOptions(count=0))) as plane:
+            found = await plane.client.get(CONFIG_MAPS, "extension-apiserver-authentication", "kube-system")
+            assert found["data"] == {"client-ca-file": plane.api.credentials.authority.pem.decode()}
 
 
 async def test_parts_can_be_left_out() -> None:

@@ -31,6 +31,7 @@ class Resource(NamedTuple):
         return "/".join(parts)
 
 
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
 NODES = Resource("", "v1", "nodes", "Node", False)
 PODS = Resource("", "v1", "pods", "Pod", True)

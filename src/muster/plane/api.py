@@ -11,7 +11,7 @@ from pathlib import Path
 from muster.api import gates as feature_gates
 from muster.api.errors import ApiError
 from muster.api.gates import FeatureGates
-from muster.api.resources import Resource
+from muster.api.resources import CONFIG_MAPS, Resource
 from muster.client.local import LocalClient
 from muster.client.protocol import Client, Obj
 from muster.plane.credentials import Credentials
@@ -60,6 +60,7 @@ class Api:
             for resource, obj in bootstrap_objects():
                 await ensure(api.client, resource, obj)
             await bootstrap_policy(api.client)
+            await publish_authority(api.client, api.credentials.authority.pem.decode())
         except BaseException:
             await store.close()
             raise
@@ -98,6 +99,13 @@ async def ensure(client: Client, resource: Resource, obj: Obj) -> None:
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise
+
+
+async def publish_authority(client: Client, pem: str) -> None:
+    """Tell other servers of the cluster whose client certificates to trust, where they look for it."""
+    meta = {"name": "extension-apiserver-authentication", "namespace": "kube-system"}
+    await ensure(client, CONFIG_MAPS, {"metadata": meta})
+    await client.patch(CONFIG_MAPS, meta["name"], {"data": {"client-ca-file": pem}}, meta["namespace"])
 
 
 def _metrics() -> bytes:
