@@ -273,6 +273,20 @@ async def test_a_fence_that_shuts_while_a_write_awaits_its_turn_stops_it(scripte
     assert len(scripted.requests) == 1
 
 
+async def test_a_fence_that_shuts_while_a_connection_is_made_stops_the_write(
+    scripted: ScriptedServer, client: HTTPClient
+) -> None:
+    guard = Guard()
+
+    def once() -> None:
+        guard()
+        guard.shut = True
+
+    with pytest.raises(Forbidden):
+        await client.fenced(once).bind("n", "p", "u", "node")
+    assert scripted.requests == []
+
+
 async def test_a_fence_that_shuts_while_a_busy_server_is_given_time_stops_the_repetition(
     scripted: ScriptedServer, client: HTTPClient
 ) -> None:

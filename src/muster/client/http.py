@@ -162,6 +162,7 @@ class HTTPClient(Verbs):
                 proxy=self._proxy or None,
                 timeout=timeout or session.timeout,
                 allow_redirects=False,
+                trace_request_ctx=None if method == "GET" else self._guard,
             )
             if response.status != 401 or not again or not self._credentials.refused():
                 return response
@@ -189,6 +190,7 @@ class _Connections:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
                 read_bufsize=2**18,
+                trace_configs=[_asking_again()],
             )
         return self._session
 
@@ -196,6 +198,18 @@ class _Connections:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
+
+
+def _asking_again() -> aiohttp.TraceConfig:
+    """A guard is asked once more when a new connection stands: making one may have taken long."""
+
+    async def connected(_: aiohttp.ClientSession, context: Any, __: aiohttp.TraceConnectionCreateEndParams) -> None:
+        if context.trace_request_ctx is not None:
+            context.trace_request_ctx()
+
+    config = aiohttp.TraceConfig()
+    config.on_connection_create_end.append(connected)
+    return config
 
 
 def _socket(address: Any) -> socket.socket:
