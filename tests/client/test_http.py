@@ -277,13 +277,11 @@ async def test_a_fence_that_shuts_while_a_connection_is_made_stops_the_write(
     scripted: ScriptedServer, client: HTTPClient
 ) -> None:
     guard = Guard()
-
-    def once() -> None:
-        guard()
-        guard.shut = True
-
+    connecting = asyncio.ensure_future(client.fenced(guard).bind("n", "p", "u", "node"))
+    await asyncio.sleep(0)
+    guard.shut = True
     with pytest.raises(Forbidden):
-        await client.fenced(once).bind("n", "p", "u", "node")
+        await connecting
     assert scripted.requests == []
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from muster.api.errors import ApiError
-from muster.api.resources import NODES, POD_GROUPS, PODS
+from muster.api.resources import NAMESPACES, NODES, POD_GROUPS, PODS
 from muster.client.local import LocalClient
 from muster.client.protocol import Client
 from muster.server.core import ApiServer
@@ -141,3 +141,17 @@ async def test_any_other_request(client: LocalClient) -> None:
     assert await client.text("/readyz") == "ok"
     with pytest.raises(ApiError):
         await client.request("GET", "/nothing/here")
+
+
+async def test_a_shut_fence_stops_writes_and_lets_reads_through(client: LocalClient) -> None:
+    class Forbidden(Exception):
+        pass
+
+    def shut() -> None:
+        raise Forbidden
+
+    fenced = client.fenced(shut)
+    with pytest.raises(Forbidden):
+        await fenced.create(NAMESPACES, {"metadata": {"name": "late"}})
+    assert "late" not in [obj["metadata"]["name"] for obj in (await fenced.list(NAMESPACES)).items]
+    await client.create(NAMESPACES, {"metadata": {"name": "late"}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.engine.metrics import Metrics
 from muster.scheduler.world import Judged
-from tests.scheduler.worlds import RACK, a_composite, a_gang, a_node, a_world, pods
+from tests.scheduler.worlds import RACK, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 
 def racks():
@@ -32,6 +32,24 @@ def test_levels_above_pod_groups_are_not_counted():
     world.add(a_composite("top", 1, topology=RACK), a_gang("g", 2, parent="top"), *pods(2, "g")).run()
     assert world.pending() == []
     assert world.brain.take_judged() == []
+
+
+def test_a_group_that_is_pinned_has_one_domain_to_judge():
+    world = a_world(racks())
+    world.add(
+        a_gang("g", 2, topology=RACK),
+        *pods(2, "g"),
+    ).run()
+    world.brain.take_judged()
+    world.add(a_pod("late", "g")).run()
+
+    assert [(found.domains, found.feasible) for found in world.brain.take_judged()] in ([(1, 1)], [(1, 0)])
+
+
+def test_a_failure_judges_each_domain_once():
+    world = a_world(racks())
+    world.add(a_gang("g", 5, topology=RACK), *pods(5, "g")).run()
+    assert world.brain.take_judged() == [Judged("default-scheduler", domains=3, feasible=0)]
 
 
 def test_judgements_are_counted_by_outcome():

@@ -93,6 +93,26 @@ def test_an_execution_that_is_called_off_is_an_error():
     assert executed(metrics, "Error") == (1, 2.0)
 
 
+def test_a_victim_that_leaves_for_somebody_else_ends_the_first_execution():
+    metrics = Metrics()
+    metrics.decided(victims("a"), now=10.0, seconds=0.1)
+    other = Ref("Pod", "ns", "other", "other-uid")
+    metrics.decided([Evict(Ref("Pod", "ns", "a", "a-uid"), other)], now=15.0, seconds=0.1)
+    metrics.handled(Removed("Pod", "ns", "a", "a-uid"), 18.0)
+
+    assert executed(metrics, "Success") == (1, 5.0)
+    labels = {"preemptor": "pod", "result": "Success"}
+    assert value(metrics, "preemption_execution_duration_seconds_sum", **labels) == 3.0
+
+
+def test_seats_that_a_group_gives_back_are_no_preemption():
+    metrics = Metrics()
+    metrics.decided([Evict(Ref("Pod", "ns", "a", "a-uid"), GANG, given_back=True)], now=10.0, seconds=0.1)
+    metrics.handled(Removed("Pod", "ns", "a", "a-uid"), 18.0)
+
+    assert executed(metrics, "Success") == (None, None)
+
+
 def test_pods_behind_a_gate_show_as_gated():
     world = a_world([a_node("n0", cpu=2)])
     world.add(a_pod("alone", gates=["wait"]))

@@ -14,7 +14,7 @@ from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
 from muster.scheduler.constraints.pod_topology_spread import PodTopologySpread
 from muster.scheduler.constraints.volume_binding import VolumeBinding
 from muster.scheduler.cycle import Brain
-from tests.scheduler.worlds import TestWorld, a_node, a_pod, a_world
+from tests.scheduler.worlds import ZONE, TestWorld, a_node, a_pod, a_world
 
 
 class AfterTheDatabase(Constraint):
@@ -62,6 +62,29 @@ def test_the_cures_of_somebodys_own_rule_wake_whom_it_refused():
     assert world.pending() == []
 
 
+def test_a_node_that_goes_takes_along_whom_others_keep_away_from():
+    world = a_world([a_node("n1", zone="z"), a_node("n2", zone="z")])
+    apart = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "loud"}}}
+    quiet = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    world.add(a_pod("loud", node="n1", labels={"app": "loud"}), a_pod("quiet", affinity=quiet)).run()
+    assert world.pending() == ["quiet"]
+
+    world.remove("Node", "n1")
+    world.run()
+
+    assert world.pending() == []
+
+
+def test_a_pod_of_an_unknown_node_can_go_while_others_wait():
+    world = a_world()
+    world.add(a_pod("ghost", node="never-seen"), a_pod("waits"), a_pod("other", cpu=2)).run()
+
+    world.finish("ghost")
+    world.run()
+
+    assert world.pending() == ["other", "waits"]
+
+
 def test_a_pod_that_asks_for_less_than_before_makes_room():
     world = a_world([a_node("n0", cpu=2)])
     big = a_pod("big", cpu=2, node="n0")
@@ -99,3 +122,12 @@ def test_a_node_update_that_changes_nothing_wakes_nobody():
 def test_a_rule_is_called_for_changes_that_no_node_shows(rule: type[Constraint], change: str, called: bool):
     assert change in rule.cures
     assert (change in rule().woken_by) is called
+
+
+def test_a_rule_about_a_nodes_load_may_be_cured_by_more_load():
+    class Crowded(Constraint):
+        name = "Crowded"
+        filters = Reach.LOAD
+        cures = frozenset((POD_PLACED, POD_GONE))
+
+    assert Crowded().woken_by == {POD_PLACED}

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -148,10 +149,10 @@ class HTTPClient(Verbs):
         again = True
         while True:
             identity, context = await self._credentials.current()
-            self._may_go(method)
             headers: Any = {**identity, **asked}
             if self._impersonation:
                 headers = [*headers.items(), *self._impersonation]
+            _GUARD.set(self._guard if method != "GET" else None)
             response = await session.request(
                 method,
                 url,
@@ -162,12 +163,24 @@ class HTTPClient(Verbs):
                 proxy=self._proxy or None,
                 timeout=timeout or session.timeout,
                 allow_redirects=False,
-                trace_request_ctx=None if method == "GET" else self._guard,
             )
             if response.status != 401 or not again or not self._credentials.refused():
                 return response
             again = False
             response.release()
+
+
+_GUARD: ContextVar[Callable[[], None] | None] = ContextVar("guard", default=None)
+
+
+class _Request(aiohttp.ClientRequest):
+    """A request that asks its guard when its connection stands and its bytes are about to leave, at every try."""
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        guard = _GUARD.get()
+        if guard is not None:
+            guard()
+        return await super().send(conn)
 
 
 class _Connections:
@@ -190,7 +203,7 @@ class _Connections:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
                 read_bufsize=2**18,
-                trace_configs=[_asking_again()],
+                request_class=_Request,
             )
         return self._session
 
@@ -198,18 +211,6 @@ class _Connections:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
-
-
-def _asking_again() -> aiohttp.TraceConfig:
-    """A guard is asked once more when a new connection stands: making one may have taken long."""
-
-    async def connected(_: aiohttp.ClientSession, context: Any, __: aiohttp.TraceConnectionCreateEndParams) -> None:
-        if context.trace_request_ctx is not None:
-            context.trace_request_ctx()
-
-    config = aiohttp.TraceConfig()
-    config.on_connection_create_end.append(connected)
-    return config
 
 
 def _socket(address: Any) -> socket.socket:

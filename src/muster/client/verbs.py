@@ -54,17 +54,14 @@ class Verbs(ABC):
         content_type: str = JSON,
         accept: str = JSON,
     ) -> bytes:
-        """Carry one request, asking `_may_go` right before it leaves. Parameters of the query may be empty."""
+        """Carry one request, asking the guard right before a write leaves. Parameters of the query may be empty."""
 
     def fenced(self, guard: Callable[[], None]) -> Self:
         """This client, but `guard` is called before each write and may raise. Reading stays free."""
+        assert self._guard is None, "one fence is enough"
         fenced = copy.copy(self)
         fenced._guard = guard
         return fenced
-
-    def _may_go(self, method: str) -> None:
-        if self._guard is not None and method != "GET":
-            self._guard()
 
     async def list(
         self,

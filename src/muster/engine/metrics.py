@@ -1,7 +1,7 @@
 """What dashboards made for kube-scheduler expect to find, measured here: same names, labels and buckets.
 
 Everything is derived from what passes through the engine (events in, decisions out) or read from the brain
-when someone scrapes; the brain itself measures nothing. Each engine has a registry of its own.
+when someone scrapes; the brain counts a little, but knows no clock. Each engine has a registry of its own.
 """
 
 from __future__ import annotations
@@ -79,6 +79,10 @@ class Executions:
         self._preemptors: dict[str, Ref] = {}  # by victim
 
     def started(self, decision: Evict, now: float) -> None:
+        if decision.given_back:
+            return
+        if self._preemptors.get(decision.pod.uid, decision.preemptor) != decision.preemptor:
+            self.settled(decision.pod.uid, now)  # it leaves for somebody else now
         execution = self._open.setdefault(decision.preemptor, Execution(now, set()))
         execution.left.add(decision.pod.uid)
         self._preemptors[decision.pod.uid] = decision.preemptor

@@ -16,7 +16,7 @@ from muster.scheduler.faults import Fault, find_fault
 from muster.scheduler.groups import Group, Member
 from muster.scheduler.planning import plan, validate
 from muster.scheduler.planning.demand import Demand, Leaf, leaves
-from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Seat, Undecided, Verdict
+from muster.scheduler.planning.verdict import Budget, Infeasible, Judging, Placed, Seat, Undecided, Verdict
 from muster.scheduler.queue import BINDING, PREEMPTING, Lack, Root, Want
 from muster.scheduler.refusals import Refusals
 from muster.scheduler.shapes import Shape
@@ -33,13 +33,13 @@ MOST_NOTE = 1024  # the API cuts event notes here
 class Outcome:
     """A verdict with what is needed to explain it."""
 
-    __slots__ = ("budget", "demand", "refusals", "verdict")
+    __slots__ = ("demand", "judging", "refusals", "verdict")
 
-    def __init__(self, demand: Demand, verdict: Verdict, refusals: dict[int, Refusals], budget: Budget) -> None:
+    def __init__(self, demand: Demand, verdict: Verdict, refusals: dict[int, Refusals], judging: Judging) -> None:
         self.demand = demand
         self.verdict = verdict
         self.refusals = refusals  # shape id -> why not one more of it fits anywhere
-        self.budget = budget  # what the plan has cost
+        self.judging = judging
 
 
 def attempt(world: World, root: Root, now: float) -> list[Decision]:
@@ -52,9 +52,8 @@ def attempt(world: World, root: Root, now: float) -> list[Decision]:
     if promised is not None:
         return list(_commit(world, root, promised))
     outcome = evaluate(world, root, demand)
-    if outcome.budget.domains:
-        scheduler = world.members_of(root)[0].traits[0]
-        world.judged.append(Judged(scheduler, outcome.budget.domains, outcome.budget.feasible))
+    if outcome.judging.domains:
+        world.judged.append(Judged(world.scheduler_of(root), outcome.judging.domains, outcome.judging.feasible))
     match outcome.verdict:
         case Placed() as placed:
             wrong = validate(placed, outcome.demand, world.cluster, held=world.held_against(root))
@@ -76,17 +75,16 @@ def evaluate(world: World, root: Root, demand: Demand | None = None, evicted: It
         for shape, slot in world.held_against(root):
             trial.place(shape, slot)
         trial.evict_all(evicted)
-        budget = Budget(steps)
-        verdict = plan(demand, trial, budget)
+        judging = Judging()
+        verdict = plan(demand, trial, Budget(steps), judging=judging)
         if isinstance(verdict, Undecided):
-            budget = Budget(steps * RETRY_FACTOR)
-            verdict = plan(demand, trial, budget)
+            verdict = plan(demand, trial, Budget(steps * RETRY_FACTOR), judging=judging)
         refusals: dict[int, Refusals] = {}
         if not isinstance(verdict, Placed):
             for shape in _shapes(world, root):
                 if not trial.seats(shape).any():
                     refusals[shape.id] = trial.why_not(shape)
-    return Outcome(demand, verdict, refusals, budget)
+    return Outcome(demand, verdict, refusals, judging)
 
 
 def current_demand(world: World, root: Root) -> Demand:

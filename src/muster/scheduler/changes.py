@@ -18,5 +18,16 @@ SELECTORS = "selectors"
 
 Changes = frozenset[str]
 NOTHING: Changes = frozenset()
-# Changes that show on no node and no pod.
-ELSEWHERE: Changes = frozenset((STORAGE, NAMESPACE, SELECTORS))
+# After these, the node they happened on is looked at again in any case.
+SEEN_ON_THE_NODE: Changes = frozenset(
+    (
+        NODE_ADDED,
+        NODE_LABELS,
+        NODE_TAINTS,
+        NODE_UNSCHEDULABLE,
+        NODE_ALLOCATABLE,
+        NODE_IMAGES,
+        POD_GONE,
+        POD_CHANGED,
+    )
+)

@@ -180,7 +180,7 @@ class Brain:
             bound = [m for leaf in top.leaves() for m in leaf.running.values() if m.state == RUNNING]
             bound = sorted((m for m in bound if m.traits[0] in world.config.profiles), key=lambda m: m.order)
             given_back = [m for m in bound if any(owner.controller for owner in m.pod.metadata.owner_references or ())]
-            yield from (Evict(member.ref, top.ref) for member in given_back)
+            yield from (Evict(member.ref, top.ref, given_back=True) for member in given_back)
             kept = sorted(m.ref.name for m in bound if m not in given_back)
             note = (
                 f"the minimum was not bound within {world.config.bind_timeout:g} s: {len(given_back)} pods are deleted"

@@ -70,6 +70,7 @@ class Evict(msgspec.Struct, frozen=True, tag_field="do", tag="evict"):
 
     pod: Ref
     preemptor: Ref
+    given_back: bool = False  # nobody preempts: its own group gives its seats back
 
 
 Decision = Bind | Nominate | SelectNode | KeepVolume | SetCondition | Emit | Evict

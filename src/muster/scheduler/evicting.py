@@ -150,7 +150,7 @@ def _start(world: World, root: Root, eviction: preemption.Eviction) -> Iterator[
 
 def _mark(world: World, root: Root, eviction: preemption.Eviction, me: Ref) -> Iterator[Decision]:
     word = _word(me)
-    scheduler = _scheduler_of(world, root)
+    scheduler = world.scheduler_of(root)
     text = f"{scheduler}: preempting to accommodate a higher priority {word}"
     note = f"Preempted by {word} {me.namespace}/{me.name} ({me.uid})"
     for uid in (uid for unit in eviction.units for uid in unit.uids):
@@ -191,11 +191,6 @@ def _hold_seats(world: World, root: Root, placed: Placed) -> Iterator[Decision]:
 
 def _word(me: Ref) -> str:
     return {"PodGroup": "podgroup", "CompositePodGroup": "compositepodgroup"}.get(me.kind, "pod")
-
-
-def _scheduler_of(world: World, root: Root) -> str:
-    members = world.members_of(root)
-    return members[0].traits[0] if members else ""
 
 
 # --- going on --------------------------------------------------------------------------------------

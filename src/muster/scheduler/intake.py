@@ -133,12 +133,13 @@ class Intake:
             if changes.POD_GONE in changed and (slot := cluster.pods[pod.metadata.uid].slot) >= 0:
                 world.dirty.add(slot)  # it may ask for less than before
             if known is None or not known.pod.spec.node_name:
-                world.note(PLACED)  # an assumption that came true
+                world.note(PLACED)  # an assumption that came true, or a pod first seen on its node
 
     def _leaves_node(self, pod: types.Pod) -> None:
         world = self.world
         entry = world.cluster.pods[pod.metadata.uid]
-        world.dirty.add(entry.slot)
+        if entry.slot >= 0:
+            world.dirty.add(entry.slot)
         world.note(GONE)
         world.leaving.discard(pod.metadata.uid)
         world.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)

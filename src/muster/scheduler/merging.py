@@ -28,7 +28,7 @@ def merge(standing: Standing, count: int, mask: Bools | None) -> list[int] | Non
 
     Fewer than asked come back when a node fills whose raw score others are scaled by; call again.
     """
-    if count < _FEW or not standing.steady or not standing.foresees:
+    if count < _FEW or standing.sees_own_like or not standing.foresees:
         return None
     if standing.pods_filters:
         mask = standing.feasible(mask)

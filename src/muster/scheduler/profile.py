@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from muster.scheduler.columns import RANK_BITS
 from muster.scheduler.constraints import DEFAULT
 from muster.scheduler.constraints.base import MAX_SCORE, Constraint
+from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
 
 DEFAULT_NAME = "default-scheduler"
 
@@ -42,6 +43,8 @@ class Profile:
         self.filters = tuple(c for c in constraints if filters is None or c.name in filters)
         given = {c.name: c.weight for c in constraints} if weights is None else weights
         self.scorers = tuple((c, given[c.name]) for c in constraints if c.scores is not None and given.get(c.name))
+        self._fit = next((c for c in self.filters if isinstance(c, NodeResourcesFit)), None)
+        self.judges_all = self._fit is not None and not self._fit.ignored and not self._fit.ignored_groups
         self.pod_labels = frozenset(key for c in constraints for key in c.pod_labels)
         self.enabled = others | {c.name for c in constraints}
         heaviest = ((1 << (62 - RANK_BITS)) - 1) // MAX_SCORE
@@ -51,6 +54,10 @@ class Profile:
     def constraint(self, name: str) -> Constraint | None:
         """The rule of that name, if the profile has it."""
         return next((c for c in self.constraints if c.name == name), None)
+
+    def ignores(self, resource: str) -> bool:
+        """Whether room of this resource is nobody's business under this profile."""
+        return resource != "pods" and (self._fit is None or self._fit.ignores(resource))
 
     def __repr__(self) -> str:
         return f"<Profile {self.scheduler_name}>"

@@ -123,9 +123,12 @@ class Shape:
         return self.request_vector(self.cluster)
 
     def request_vector(self, cluster: Cluster) -> Ints:
-        """The request over all rows the cluster has now."""
+        """The request over all rows the cluster has now, nought where its profile does not look."""
         vector = np.zeros(len(cluster.resources), dtype=np.int64)
         vector[: len(self.footprint.vector)] = self.footprint.vector
+        for row, _ in () if self.profile.judges_all else self.wants:
+            if self.profile.ignores(cluster.resources[row]):
+                vector[row] = 0
         return vector
 
     @property

@@ -180,8 +180,8 @@ class Standing:
         size = cluster.size
         self.scaled = [Scaled(c, w, size) for c, w in scorers if c.scores is Reach.NODE and c.scaled]
         self.independent = not any(c.entangles_for(shape, cluster) for c in filters)
-        # Placing pods of the shape changes nothing for the next ones but the load of a node.
-        self.steady = not self.pods_scores and not any(c.sees_own_like(shape, cluster) for c in self.pods_filters)
+        # If not, placing pods of the shape changes nothing for the next of them but the load of a node.
+        self.sees_own_like = bool(self.pods_scores) or any(c.sees_own_like(shape, cluster) for c in self.pods_filters)
         self.foresees = all(c.foresees for c in self.load_filters) and all(c.foresees for c, _ in self.load_scores)
         self.node_ok: Bools = np.zeros(size, dtype=np.bool_)
         self.ok = np.zeros(size, dtype=np.bool_)

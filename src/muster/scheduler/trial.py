@@ -116,8 +116,8 @@ class Trial:
                 continue
             slots, counts = _counted(entry.slot for entry in entries)
             counts *= count
-            uids = tuple(entry.pod.metadata.uid for entry in entries)
-            self._journal.append(_Bulk(footprint, slots, counts, None, dying, uids))
+            moved = tuple(entry.pod.metadata.uid for entry in entries)
+            self._journal.append(_Bulk(footprint, slots, counts, None, dying, moved))
             self.cluster.load_many(footprint, slots, counts, dying=dying)
 
     def _move(self, entry: PodEntry, count: int) -> None:

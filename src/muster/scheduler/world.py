@@ -142,6 +142,11 @@ class World:
         group = self.forest.groups.get(key)
         return group.root() if group is not None else None
 
+    def scheduler_of(self, root: Root) -> str:
+        """The profile that places a root; empty when nobody of it is pending."""
+        members = self.members_of(root)
+        return members[0].traits[0] if members else ""
+
     def members_of(self, root: Root) -> list[Member]:
         """The pending pods of a root, in the order in which they are placed."""
         if root.member is not None:

@@ -8,6 +8,7 @@ from muster.api import types
 from muster.scheduler.amounts import assumed, requested
 from muster.scheduler.constraints.balanced_allocation import NodeResourcesBalancedAllocation
 from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
+from tests.scheduler import worlds
 from tests.scheduler.constraints.builders import a_cluster, a_node, a_pod, asked, of
 
 MIB = 1024 * 1024
@@ -113,6 +114,22 @@ def test_ignored_resources_and_groups_are_not_looked_at():
     pod = a_pod(requests={"example.com/gpu": 1})
     assert asked(cluster, pod, NodeResourcesFit({"ignoredResourceGroups": ["example.com"]})).nodes == {"n0"}
     assert asked(cluster, pod, NodeResourcesFit({"ignoredResources": ["example.com/gpu"]})).nodes == {"n0"}
+
+
+def test_a_gang_is_planned_checked_and_bound_without_room_for_what_is_ignored():
+    rule = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/gpu"]}}
+    profile = {"schedulerName": "default-scheduler", "pluginConfig": [rule]}
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    world = worlds.a_world([worlds.a_node("n0", cpu=2)], config={**kind, "profiles": [profile]})
+    requests = {"cpu": "1", "example.com/gpu": "4"}
+    containers = [{"name": "c", "resources": {"requests": requests, "limits": {"example.com/gpu": "4"}}}]
+    world.add(worlds.a_gang("g", 2), *(worlds.a_pod(f"g-{i}", "g", containers=containers) for i in range(2))).run()
+    assert world.pending() == []
+
+    world.add(worlds.a_gang("h", 2, priority=5))
+    world.add(*(worlds.a_pod(f"h-{i}", "h", priority=5, containers=containers) for i in range(2))).wait(3)
+    assert world.pending() == []
+    assert sorted(world.evicted()) == ["g-0", "g-1"]
 
 
 def test_seats_are_what_fits_beside_what_runs():

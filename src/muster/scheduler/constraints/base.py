@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from muster.scheduler.arrays import Bools, Ints, Slots
-from muster.scheduler.changes import ELSEWHERE, Changes
+from muster.scheduler.changes import SEEN_ON_THE_NODE, Changes
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Cluster
@@ -119,8 +119,8 @@ class Constraint:
 
     @property
     def woken_by(self) -> Changes:
-        """The cures for which whoever was refused must be called: what changes on a node itself is noticed there."""
-        return self.cures if self.filters is Reach.PODS else self.cures & ELSEWHERE
+        """The cures for which whoever was refused must be called; the others are noticed on the node itself."""
+        return self.cures if self.filters is Reach.PODS else self.cures - SEEN_ON_THE_NODE
 
     # --- scoring -----------------------------------------------------------------------------------
 

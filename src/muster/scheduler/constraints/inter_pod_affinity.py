@@ -9,7 +9,7 @@ import numpy as np
 
 from muster.api.types import Affinity
 from muster.scheduler.arrays import Bools, Ints, Slots
-from muster.scheduler.changes import NAMESPACE, NODE_ADDED, NODE_LABELS, POD_CHANGED, POD_GONE, POD_PLACED
+from muster.scheduler.changes import NAMESPACE, NODE_ADDED, NODE_LABELS, NODE_REMOVED, POD_CHANGED, POD_GONE, POD_PLACED
 from muster.scheduler.constraints.base import MAX_SCORE, UNLIMITED, Constraint, Reach, Reason
 from muster.scheduler.shapes import Carried
 from muster.scheduler.tallies import Tally
@@ -49,7 +49,7 @@ class InterPodAffinity(Constraint):
     entangles = True
     text = "node(s) didn't match pod affinity rules"
     arguments = frozenset(("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"))
-    cures = frozenset((NODE_ADDED, NODE_LABELS, POD_PLACED, POD_GONE, POD_CHANGED, NAMESPACE))
+    cures = frozenset((NODE_ADDED, NODE_REMOVED, NODE_LABELS, POD_PLACED, POD_GONE, POD_CHANGED, NAMESPACE))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)

@@ -79,11 +79,10 @@ class NodeResourcesFit(Constraint):
         if not self.ignored and not self.ignored_groups:
             return shape.wants
         names = cluster.resources
-        return tuple(
-            (row, size)
-            for row, size in shape.wants
-            if names[row] not in self.ignored and names[row].partition("/")[0] not in self.ignored_groups
-        )
+        return tuple((row, size) for row, size in shape.wants if not self.ignores(names[row]))
+
+    def ignores(self, resource: str) -> bool:
+        return resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
 
     # --- scores ------------------------------------------------------------------------------------
 

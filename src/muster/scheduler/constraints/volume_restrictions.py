@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muster.scheduler.arrays import Bools, Ints, Slots
-from muster.scheduler.changes import NODE_ADDED, POD_GONE, STORAGE
+from muster.scheduler.changes import NODE_ADDED, NODE_REMOVED, POD_GONE, STORAGE
 from muster.scheduler.constraints.base import Constraint, Reach, Reason
 from muster.scheduler.shapes import Disk
 from muster.scheduler.tallies import Tally
@@ -28,7 +28,7 @@ class VolumeRestrictions(Constraint):
     entangles = True
     text = "node(s) had no available disk"
     watches = frozenset(("storage",))
-    cures = frozenset((NODE_ADDED, POD_GONE, STORAGE))
+    cures = frozenset((NODE_ADDED, NODE_REMOVED, POD_GONE, STORAGE))
 
     def concerns(self, shape: Shape) -> bool:
         return bool(shape.footprint.needs.disks or shape.footprint.claims)

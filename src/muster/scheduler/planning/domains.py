@@ -107,15 +107,21 @@ def _best_part(seating: Seating, seats: Ints, domains: Domains, key: str) -> Flo
     return sums.reshape(domains.size, width).max(axis=1)
 
 
-def ranked(
-    seating: Seating, goal: Goal, domains: Domains, found: Potential, *, only_best: bool = False
-) -> list[tuple[int, int]]:
-    """The able domains as (score, value), best first."""
+def able_domains(seating: Seating, goal: Goal, domains: Domains, found: Potential) -> Ints:
+    """The domains in which the counts allow a group's minimum; only one if members are there already."""
     able = np.flatnonzero(found.able & (found.pods > 0))
     able = able[able > 0]
     if goal.pin is not None:
         pinned = seating.cluster.label_id(domains.key, goal.pin) if goal.pin else 0
         able = able[able == pinned]
+    return able
+
+
+def ranked(
+    seating: Seating, goal: Goal, domains: Domains, found: Potential, *, only_best: bool = False
+) -> list[tuple[int, int]]:
+    """The able domains as (score, value), best first."""
+    able = able_domains(seating, goal, domains, found)
     if len(able) < 2:
         return [(0, int(value)) for value in able]
     scores = score(seating, domains, able, goal.bound + found.pods[able], found.usage[:, able])

@@ -13,11 +13,11 @@ from itertools import groupby
 import numpy as np
 
 from muster.scheduler.planning.board import Mask
-from muster.scheduler.planning.domains import Domains, Potential, potential, ranked, score
+from muster.scheduler.planning.domains import Domains, Potential, able_domains, potential, ranked, score
 from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, all_leaves
 from muster.scheduler.planning.rules import most
 from muster.scheduler.planning.seating import Mark, Seating, narrowed
-from muster.scheduler.planning.verdict import Budget
+from muster.scheduler.planning.verdict import Budget, Judging
 
 MOST_DOMAINS_COMPARED = 8
 MOST_DOMAINS_TRIED = 64  # the search after this one knows which domains are alike
@@ -28,9 +28,10 @@ Rescue = Callable[[Goal, "Mask | None"], bool]
 
 
 class Greedy:
-    def __init__(self, seating: Seating, budget: Budget) -> None:
+    def __init__(self, seating: Seating, budget: Budget, judging: Judging | None = None) -> None:
         self.seating = seating
         self.budget = budget
+        self.judging = judging
         self._burdens: dict[int, float] = {}
 
     # --- minima ----------------------------------------------------------------------------------
@@ -120,10 +121,10 @@ class Greedy:
         """The domain of the best score in which the minimum holds."""
         domains = Domains.of(self.seating, goal.topology, mask)
         found = potential(self.seating, goal, domains)
-        if isinstance(goal, LeafGoal):
-            self.budget.domains += domains.count
-            self.budget.feasible += int((found.able & (found.pods > 0))[1:].sum())
         exact = isinstance(goal, LeafGoal) and len(goal.lots) == 1 and self._counts_are_exact(goal)
+        if self.judging is not None and isinstance(goal, LeafGoal):
+            self.judging.domains += 1 if goal.pin is not None else domains.count
+            self.judging.feasible += len(able_domains(self.seating, goal, domains, found))
         order = ranked(self.seating, goal, domains, found, only_best=exact)
         order = order[:1] if exact else order
         best: tuple[int, int] | None = None

@@ -21,7 +21,17 @@ from muster.scheduler.planning.proofs import Diagnosis, excluded
 from muster.scheduler.planning.search import Found, NotFound, Search
 from muster.scheduler.planning.seating import Seating
 from muster.scheduler.planning.snapshot import board_of
-from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Proof, SearchRecord, Seat, Undecided, Verdict
+from muster.scheduler.planning.verdict import (
+    Budget,
+    Infeasible,
+    Judging,
+    Placed,
+    Proof,
+    SearchRecord,
+    Seat,
+    Undecided,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Trial
@@ -30,7 +40,15 @@ if TYPE_CHECKING:
 DEFAULT_STEPS = 2500
 
 
-def plan(demand: Demand, trial: Trial, budget: Budget, *, extras: bool = True, scope: Mask | None = None) -> Verdict:
+def plan(
+    demand: Demand,
+    trial: Trial,
+    budget: Budget,
+    *,
+    extras: bool = True,
+    scope: Mask | None = None,
+    judging: Judging | None = None,
+) -> Verdict:
     """Seats for a demand, or a proof that there are none, or what was tried."""
     alone = _one_pod(demand, trial, scope)
     if alone is not None:
@@ -39,7 +57,7 @@ def plan(demand: Demand, trial: Trial, budget: Budget, *, extras: bool = True, s
     goal = builder.build(demand)
     start = trial.mark()
     try:
-        planner = _Planner(demand, goal, Seating(trial, builder.shapes), budget, scope)
+        planner = _Planner(demand, goal, Seating(trial, builder.shapes), budget, scope, judging)
         return planner.run(extras)
     finally:
         trial.undo(start)
@@ -57,13 +75,21 @@ def _one_pod(demand: Demand, trial: Trial, scope: Mask | None) -> Placed | None:
 
 
 class _Planner:
-    def __init__(self, demand: Demand, goal: Goal, seating: Seating, budget: Budget, mask: Mask | None) -> None:
+    def __init__(
+        self,
+        demand: Demand,
+        goal: Goal,
+        seating: Seating,
+        budget: Budget,
+        mask: Mask | None,
+        judging: Judging | None,
+    ) -> None:
         self.demand = demand
         self.goal = goal
         self.seating = seating
         self.budget = budget
         self.mask = mask
-        self.greedy = Greedy(seating, budget)
+        self.greedy = Greedy(seating, budget, judging)
         self.diagnosis = Diagnosis(self.greedy)
         self._lost: dict[object, NotFound] = {}
         self._last: NotFound = NotFound(True)
@@ -207,6 +233,7 @@ class _Planner:
         return True
 
     def _failed(self, goal: Goal, last: NotFound) -> Infeasible | Undecided:
+        self.greedy.judging = None  # the diagnosis looks again at what was judged
         left_out = tuple(short for child in _all(self.demand) for short in excluded(child))
         shortages = self.diagnosis.shortages(goal, self.mask) + left_out
         if not last.complete:

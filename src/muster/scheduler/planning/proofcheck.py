@@ -93,7 +93,11 @@ class _View:
             for member in leaf.members:
                 self.pods.setdefault(id(member.shape), member.shape.pod)
         self.counts = Counter(id(member.shape) for leaf in _leaves(demand) for member in leaf.members)
-        self.wanted: dict[int, Amounts] = {kind: {**requests(pod), "pods": 1} for kind, pod in self.pods.items()}
+        profiles = {id(m.shape): m.shape.profile for leaf in _leaves(demand) for m in leaf.members}
+        self.wanted: dict[int, Amounts] = {
+            kind: {name: n for name, n in requests(pod).items() if not profiles[kind].ignores(name)} | {"pods": 1}
+            for kind, pod in self.pods.items()
+        }
         self.resources = sorted({name for wanted in self.wanted.values() for name in wanted})
         self.everywhere = tuple(sorted(cluster.index))
         self._seats: dict[int, dict[str, int]] = {}

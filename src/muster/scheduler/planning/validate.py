@@ -21,6 +21,7 @@ from muster.scheduler.planning.verdict import Placed, Seat
 
 if TYPE_CHECKING:
     from muster.scheduler.cluster import Cluster
+    from muster.scheduler.profile import Profile
     from muster.scheduler.shapes import Shape
 
 Held = Sequence[tuple["Shape", int]]
@@ -45,6 +46,7 @@ class _Audit:
         self.evicted = evicted
         self.held = held
         self.ledger: Ledger = ledger_of(cluster)
+        self.profiles: dict[int, Profile] = {}
         self.kinds: dict[int, Kind] = {}  # distinct pods of the plan, by identity of their shape
         self.bench: Bench = {}
         self.seats: list[tuple[int, int]] = []  # kind and slot, in the order of the plan
@@ -65,6 +67,7 @@ class _Audit:
         shapes = [waiting[uid].shape for uid in uids]
         distinct = {id(shape): shape for shape in shapes}
         self.kinds = {kind: self.ledger.kind(shape.pod) for kind, shape in distinct.items()}
+        self.profiles = {kind: shape.profile for kind, shape in distinct.items()}
         self.seats = [(id(shape), seat.index) for shape, seat in zip(shapes, placed.seats, strict=True)]
         for (kind, slot), count in Counter(self.seats).items():
             self.bench.setdefault(slot, {})[kind] = count
@@ -142,7 +145,8 @@ class _Audit:
         asked: Amounts = {"pods": sum(row.values())}
         for kind, count in row.items():
             for name, amount in self.kinds[kind].requests.items():
-                asked[name] = asked.get(name, 0) + amount * count
+                if not self.profiles[kind].ignores(name):
+                    asked[name] = asked.get(name, 0) + amount * count
         for name, amount in asked.items():
             used = load.get(name, 0) + (held.get(name, 0) if held else 0)
             have = capacity.get(name, 0)

@@ -108,15 +108,19 @@ Verdict = Placed | Infeasible | Undecided
 
 
 @dataclass(slots=True)
+class Judging:
+    """Counts of the domains that were judged for pod groups which must be in one, for those who look."""
+
+    domains: int = 0
+    feasible: int = 0  # in so many of them the counts allow the minimum
+
+
+@dataclass(slots=True)
 class Budget:
     """Search steps that may still be spent. A step is one placement tried or one domain opened, never a second."""
 
     limit: int
     spent: int = field(default=0)
-    domains: int = field(
-        default=0
-    )  # how many domains were judged for pod groups that must be in one, for those who count
-    feasible: int = field(default=0)  # and in how many of them the counts allow the minimum
 
     def spend(self, steps: int = 1) -> bool:
         """Take steps; False when they are used up."""
