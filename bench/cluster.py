@@ -369,17 +369,17 @@ async def bench(options: argparse.Namespace, binaries: Path) -> list[Row]:
     rows: list[Row] = []
     extra = not options.case
     again = (options.repetitions, options.scheduler)
-    if chosen:
+    for case in chosen:
+        title = f"{case.name}: {case.gangs:,}" + (f" x {case.size:,}" if case.size > 1 else "")
+        # A server of its own for each: one that has served others for an hour is slower.
         with RealCluster(binaries) as cluster:
             async with HTTPClient(load(cluster.kubeconfig)) as client:
-                await prepare(cluster, client, chosen[0].nodes)
-                for case in chosen:
-                    title = f"{case.name}: {case.gangs:,}" + (f" x {case.size:,}" if case.size > 1 else "")
+                await prepare(cluster, client, case.nodes)
 
-                    async def one(scheduler: str, case: Case = case) -> Measured:
-                        return await measure_case(cluster, client, case, scheduler, options.limit)
+                async def one(scheduler: str, case: Case = case, on: Any = (cluster, client)) -> Measured:
+                    return await measure_case(*on, case, scheduler, options.limit)
 
-                    rows.append(await repeat(title, case.bar, *again, one))
+                rows.append(await repeat(title, case.bar, *again, one))
     nodes = 20 if options.quick else 100
     with RealCluster(binaries) as cluster:
         async with HTTPClient(load(cluster.kubeconfig)) as client:
