@@ -60,7 +60,9 @@ async def test_other_servers_find_whose_certificates_to_trust(tmp_path: Path) ->
     for _ in range(2):  # and after a restart as well
         async with Plane(Options(data=tmp_path, nodes=NodeOptions(count=0))) as plane:
             found = await plane.client.get(CONFIG_MAPS, "extension-apiserver-authentication", "kube-system")
-            assert found["data"] == {"client-ca-file": plane.api.credentials.authority.pem.decode()}
+            ours = plane.api.credentials.authority.pem.decode()
+            assert found["data"]["client-ca-file"] == ours
+            assert found["data"]["requestheader-client-ca-file"] not in ("", ours), "no client may pose as a proxy"
 
 
 async def test_parts_can_be_left_out() -> None:

@@ -19,7 +19,7 @@ from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.admission.eviction import BudgetGuard
 from muster.server.auth.authentication import StaticTokens
 from muster.server.auth.bootstrap import bootstrap_policy
-from muster.server.auth.certificates import private_directory
+from muster.server.auth.certificates import Authority, private_directory
 from muster.server.auth.security import Security
 from muster.server.backend import Seams
 from muster.server.core import ApiServer
@@ -102,10 +102,21 @@ async def ensure(client: Client, resource: Resource, obj: Obj) -> None:
 
 
 async def publish_authority(client: Client, pem: str) -> None:
-    """Tell other servers of the cluster whose client certificates to trust, where they look for it."""
+    """Tell other servers of the cluster whose client certificates to trust, where they look for it.
+
+    They also ask for an authority of proxies. There is no proxy here: that key is thrown away.
+    """
     meta = {"name": "extension-apiserver-authentication", "namespace": "kube-system"}
+    data = {
+        "client-ca-file": pem,
+        "requestheader-client-ca-file": Authority.create("muster-front-proxy-ca").pem.decode(),
+        "requestheader-allowed-names": '["front-proxy-client"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+    }
     await ensure(client, CONFIG_MAPS, {"metadata": meta})
-    await client.patch(CONFIG_MAPS, meta["name"], {"data": {"client-ca-file": pem}}, meta["namespace"])
+    await client.patch(CONFIG_MAPS, meta["name"], {"data": data}, meta["namespace"])
 
 
 def _metrics() -> bytes:
