@@ -18,7 +18,7 @@ import msgspec
 from muster.api.types import Node, Pod
 from muster.scheduler.cluster import Cluster
 from muster.scheduler.planning import DEFAULT_STEPS, check_proof, plan, validate
-from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf, Member
+from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf, Member, leaves
 from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Undecided, Verdict
 from muster.scheduler.profile import Profile, default_profile
 
@@ -90,8 +90,8 @@ class Site:
         assert isinstance(verdict, Placed), verdict
         fault = validate(verdict, demand, self.cluster)
         assert fault is None, fault
-        for seat in verdict.seats:
-            self.cluster.assume(self.pods[seat.uid], seat.node)
+        footprints = {member.uid: member.shape.footprint for leaf in leaves(demand) for member in leaf.members}
+        self.cluster.assume_many((self.pods[seat.uid], footprints[seat.uid], seat.node) for seat in verdict.seats)
         return len(verdict.seats)
 
 
