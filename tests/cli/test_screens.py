@@ -70,6 +70,7 @@ def test_the_queue_says_what_a_pod_without_its_group_waits_for(
     assert run(["queue", "--snapshot", file]) == 0
     shown = capsys.readouterr().out
     assert "pod group nowhere does not exist" in shown
+    assert "<unknown>" not in shown
     assert "composite pod group no-top does not exist" in shown
 
 

@@ -68,7 +68,7 @@ def _line(position: int, root: Root) -> Line:
     said = next((c for c in conditions if c.type in wanted and c.status != "True"), None)
     members = "1" if group is None else f"{sum(leaf.bound for leaf in group.leaves())}/{_needed(root)}"
     reason, message = (said.reason, said.message) if said is not None else _unsaid(group)
-    since = root.created or (said.last_transition_time if said is not None else None) or ""
+    since = root.created or (said.last_transition_time if said is not None else None) or _first_member(group)
     return Line(
         position, root.key.kind, root.key.namespace, root.key.name, members, root.priority, since, reason, message
     )
@@ -82,6 +82,12 @@ def _unsaid(group: Group | None) -> tuple[str, str]:
         return "New", ""
     what = "pod group" if group.is_leaf else "composite pod group"
     return (FOR_POD_GROUP if group.is_leaf else FOR_PARENT), f"{what} {group.key.name} does not exist"
+
+
+def _first_member(group: Group | None) -> str:
+    """When the first pod asked for a group that nobody has created."""
+    pods = [member.pod for leaf in group.leaves() for member in leaf.pending.values()] if group is not None else []
+    return min((pod.metadata.creation_timestamp or "" for pod in pods), default="")
 
 
 def _needed(root: Root) -> int:

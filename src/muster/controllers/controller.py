@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -33,7 +34,7 @@ class Context:
     collections: tuple[Resource, ...] = ()  # every resource that can be listed, watched and deleted
 
 
-class Controller:
+class Controller(ABC):
     """One controller. Subclasses say what they watch and how they bring about what should be."""
 
     name: ClassVar[str]
@@ -46,13 +47,13 @@ class Controller:
         self.queue = WorkQueue(context.clock)
         self.events = Recorder(context.client, context.clock, self.name)
 
+    @abstractmethod
     def setup(self) -> None:
         """Subscribe to what matters."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def reconcile(self, key: Any) -> float | None:
         """Make one key right."""
-        raise NotImplementedError
 
     def watch(self, resource: Resource) -> Informer:
         return self.context.informers.of(resource)

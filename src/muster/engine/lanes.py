@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ BIND, STATUS, EVENT = range(3)
 LaneKey = tuple[str, str, str]  # kind, namespace, name
 
 
-class Write:
+class Write(ABC):
     """One write to one object: subclasses say how in `run`, which returns "" or what went wrong for good."""
 
     rank = STATUS
@@ -39,8 +40,8 @@ class Write:
         self.after: Barrier | None = None
         self.watchers: list[Barrier] = []
 
-    async def run(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    async def run(self) -> str: ...
 
     def absorb(self, later: Write) -> bool:
         """Take over a later write to the same object, if both can be one."""

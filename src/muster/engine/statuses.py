@@ -8,6 +8,7 @@ An object that is gone needs no status; everything else is tried again until the
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from typing import Any
 
 import msgspec
@@ -45,9 +46,9 @@ class ObjectWrite(Write):
         self.pace = pace
         self.facts = facts
 
+    @abstractmethod
     async def attempt(self, again: bool) -> None:
         """Send the patch once; `again` says that the server refused what we thought we knew."""
-        raise NotImplementedError
 
     async def run(self) -> str:
         backoff = Backoff(self.pace, first=0.1, most=10.0)

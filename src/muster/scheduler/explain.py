@@ -221,7 +221,7 @@ def _unready(world: World, root: Root, base: Explanation, target: Target) -> Exp
     asked = GroupKey(target.kind, root.key.namespace, target.name)
     own = notices.get(asked) or notices.get(root.key) or next(iter(notices.values()), None)
     if own is None:
-        text = f"{me(root)} does not exist, and {say_count(root.group.pending_below, 'pod')} name it"
+        text = f"{me(root)} does not exist, with {say_count(root.group.pending_below, 'pod')} waiting for it"
         return _with(base, root, world, waiting.FOR_POD_GROUP, text, target, wakes="when it is created")
     text = f"{kind_word(own.group.key.kind)} {own.group.key.name} waits: {own.message}"
     wakes = {
