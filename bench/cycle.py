@@ -17,34 +17,34 @@ import msgspec
 from bench.gangs import NODES, PER_RACK, RACK, Figure
 from muster.api.groups import PodGroup
 from muster.api.types import Node, Pod
-from muster.scheduler.config import default_config
-from muster.scheduler.cycle import Brain
-from muster.scheduler.decisions import Bind
-from muster.scheduler.events import BindSucceeded, Changed, Event, Synced
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface.decisions import Bind
+from muster.scheduler.interface.events import BindSucceeded, CacheSynced, Event, ObjectUpdated
+from muster.scheduler.runtime.config import default_config
 
 
-def a_node(number: int) -> Changed:
+def a_node(number: int) -> ObjectUpdated:
     room = {"cpu": "4", "memory": "32Gi", "pods": "110"}
     labels = {"kubernetes.io/hostname": f"n{number}", RACK: f"r{number // PER_RACK}"}
     raw = {"metadata": {"name": f"n{number}", "uid": f"n{number}", "labels": labels}, "status": {"allocatable": room}}
-    return Changed("Node", msgspec.convert(raw, Node))
+    return ObjectUpdated("Node", msgspec.convert(raw, Node))
 
 
-def a_group(name: str, size: int, topology: str | None) -> Changed:
+def a_group(name: str, size: int, topology: str | None) -> ObjectUpdated:
     spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": size}}}
     if topology:
         spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
     meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return Changed("PodGroup", msgspec.convert({"kind": "PodGroup", "metadata": meta, "spec": spec}, PodGroup))
+    return ObjectUpdated("PodGroup", msgspec.convert({"kind": "PodGroup", "metadata": meta, "spec": spec}, PodGroup))
 
 
-def a_pod(name: str, group: str | None, node: str = "") -> Changed:
+def a_pod(name: str, group: str | None, node: str = "") -> ObjectUpdated:
     containers = [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}]
     spec: dict[str, Any] = {"schedulerName": "default-scheduler", "containers": containers, "nodeName": node}
     if group:
         spec["schedulingGroup"] = {"podGroupName": group}
     meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return Changed("Pod", msgspec.convert({"metadata": meta, "spec": spec}, Pod))
+    return ObjectUpdated("Pod", msgspec.convert({"metadata": meta, "spec": spec}, Pod))
 
 
 def gangs(count: int, size: int, topology: str | None) -> list[Event]:
@@ -56,14 +56,14 @@ def gangs(count: int, size: int, topology: str | None) -> list[Event]:
     return found
 
 
-def a_brain() -> Brain:
-    brain = Brain(default_config())
+def a_brain() -> Scheduler:
+    brain = Scheduler(default_config())
     for number in range(NODES):
         brain.handle(a_node(number), 0.0)
     return brain
 
 
-def handle(brain: Brain, events: list[Event]) -> float:
+def handle(brain: Scheduler, events: list[Event]) -> float:
     """Seconds to take in so many events."""
     gc.collect()
     gc.freeze()  # as the shell does once its lists are complete
@@ -76,7 +76,7 @@ def handle(brain: Brain, events: list[Event]) -> float:
 def decide(count: int, size: int, topology: str | None = None) -> tuple[float, list[Bind]]:
     """Pods decided per second, and their binds."""
     brain = a_brain()
-    handle(brain, [*gangs(count, size, topology), Synced()])
+    handle(brain, [*gangs(count, size, topology), CacheSynced()])
     gc.collect()
     gc.freeze()
     binds: list[Bind] = []
@@ -106,7 +106,7 @@ def intake(count: int = 20_000) -> Iterator[Figure]:
     yield Figure("events of new pending pods", count / handle(brain, pending), "events/s", floor=50_000)
     again: list[Event] = [a_pod(f"p{number}", None) for number in range(count)]
     yield Figure("events that change nothing", count / handle(brain, again), "events/s", floor=50_000)
-    brain.handle(Synced(), 0.0)
+    brain.handle(CacheSynced(), 0.0)
     binds: list[Bind] = []
     while decisions := brain.next(1.0):
         binds += [decision for decision in decisions if isinstance(decision, Bind)]

@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 
 from muster.api.types import Node, Pod
-from muster.scheduler.cluster import Cluster
-from muster.scheduler.profile import default_profile
-from muster.scheduler.shapes import Shape
-from muster.scheduler.trial import Trial
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.runtime.evaluator import Evaluator
+from muster.scheduler.runtime.profile import default_profile
+from muster.scheduler.runtime.trial import Trial
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 PROFILE = default_profile()
@@ -58,12 +59,13 @@ def one_by_one(trial: Trial, shapes: Sequence[Shape], count: int) -> int:
 
 def rate(cluster: Cluster, pods: Iterable[Pod], count: int, how: Callable[..., int] = one_by_one) -> float:
     """Decisions per second in the best of three runs, the first decision of each shape not counted."""
-    shapes = [cluster.shape(pod, PROFILE) for pod in pods]
-    return max(_once(cluster, shapes, count, how) for _ in range(3))
+    evaluator = Evaluator(cluster)
+    shapes = [evaluator.shape(pod, PROFILE) for pod in pods]
+    return max(_once(evaluator, shapes, count, how) for _ in range(3))
 
 
-def _once(cluster: Cluster, shapes: Sequence[Shape], count: int, how: Callable[..., int]) -> float:
-    with cluster.trial() as trial:
+def _once(evaluator: Evaluator, shapes: Sequence[Shape], count: int, how: Callable[..., int]) -> float:
+    with evaluator.trial() as trial:
         for shape in shapes:
             trial.best(shape)
         begin = time.perf_counter()

@@ -16,11 +16,15 @@ from dataclasses import dataclass
 import msgspec
 
 from muster.api.types import Node, Pod
-from muster.scheduler.cluster import Cluster
-from muster.scheduler.planning import DEFAULT_STEPS, check_proof, plan, validate
-from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf, Member, leaves
-from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Undecided, Verdict
-from muster.scheduler.profile import Profile, default_profile
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.checking.check_proof import check_proof
+from muster.scheduler.checking.validate import validate
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest, leaves
+from muster.scheduler.placement.verdict import Budget, Infeasible, Placed, Undecided, Verdict
+from muster.scheduler.planning.plan import DEFAULT_STEPS, plan
+from muster.scheduler.runtime.evaluator import Evaluator
+from muster.scheduler.runtime.profile import Profile, default_profile
 
 RACK, BLOCK, ZONE = "example.com/rack", "example.com/block", "example.com/zone"
 NODES = 5000
@@ -53,6 +57,7 @@ class Site:
 
     def __init__(self) -> None:
         self.cluster = Cluster()
+        self.evaluator = Evaluator(self.cluster)
         self.profile: Profile = default_profile()
         self.pods: dict[str, Pod] = {}
 
@@ -71,20 +76,20 @@ class Site:
         }
         return msgspec.convert(raw, Pod)
 
-    def gang(self, name: str, sizes: Iterable[tuple[int, int]], topology: str | None = None) -> Leaf:
-        members: list[Member] = []
+    def gang(self, name: str, sizes: Iterable[tuple[int, int]], topology: str | None = None) -> PodGroupRequest:
+        members: list[PendingPod] = []
         for index, (cpu, memory) in enumerate(sizes):
             pod = self.pod(f"{name}-{index}", cpu, memory)
             self.pods[pod.metadata.uid] = pod
-            shape = self.cluster.shape(pod, self.profile)
-            members.append(Member(pod.metadata.uid, "default", pod.metadata.name, shape, 0))
-        return Leaf(GroupKey("PodGroup", "default", name), len(members), 0, tuple(members), topology)
+            shape = self.evaluator.shape(pod, self.profile)
+            members.append(PendingPod(pod.metadata.uid, "default", pod.metadata.name, shape, 0))
+        return PodGroupRequest(EntityKey("PodGroup", "default", name), len(members), 0, tuple(members), topology)
 
-    def decide(self, demand: Demand) -> Verdict:
-        with self.cluster.trial() as trial:
+    def decide(self, demand: GroupRequest) -> Verdict:
+        with self.evaluator.trial() as trial:
             return plan(demand, trial, Budget(DEFAULT_STEPS))
 
-    def commit(self, demand: Demand) -> int:
+    def commit(self, demand: GroupRequest) -> int:
         """Plan, validate, apply; how many pods were seated."""
         verdict = self.decide(demand)
         assert isinstance(verdict, Placed), verdict
@@ -123,11 +128,11 @@ def tree_of_racks() -> Figure:
     for index in range(6400):
         at = {ZONE: "z0", BLOCK: f"b{index // 800}", RACK: f"r{index // 100}"}
         site.node(f"node-{index:05d}", 4, 64, **at)
-    blocks: list[Demand] = []
+    blocks: list[GroupRequest] = []
     for block in range(8):
         leaves = tuple(site.gang(f"g{block}-{rack}", [(1, 1)] * 128, RACK) for rack in range(8))
-        blocks.append(Branch(GroupKey("CompositePodGroup", "default", f"block{block}"), 8, leaves, BLOCK))
-    root = Branch(GroupKey("CompositePodGroup", "default", "root"), 8, tuple(blocks), ZONE)
+        blocks.append(CompositeRequest(EntityKey("CompositePodGroup", "default", f"block{block}"), 8, leaves, BLOCK))
+    root = CompositeRequest(EntityKey("CompositePodGroup", "default", "root"), 8, tuple(blocks), ZONE)
     pods, seconds = timed(lambda: site.commit(root))
     return Figure(f"zone, 8 blocks, 64 racks: one tree of {pods:,} pods", seconds * 1000, "ms", ceiling=300)
 
@@ -148,7 +153,7 @@ def infeasible(topology: str | None) -> Figure:
     return Figure(f"infeasible gang of {len(gang.members):,}, with proof, {where}", seconds * 1000, "ms", ceiling=100)
 
 
-def mixed(rng: random.Random, nodes: int, fill: float) -> tuple[Site, Leaf]:
+def mixed(rng: random.Random, nodes: int, fill: float) -> tuple[Site, PodGroupRequest]:
     """A gang of a few shapes in random order whose members fill so much of the nodes."""
     site, cpus, memories = Site(), 0, 0
     for index in range(nodes):
@@ -164,8 +169,8 @@ def mixed(rng: random.Random, nodes: int, fill: float) -> tuple[Site, Leaf]:
             return site, site.gang("mix", sizes[:-1])
 
 
-def pod_by_pod(site: Site, gang: Leaf) -> bool:
-    with site.cluster.trial() as trial:
+def pod_by_pod(site: Site, gang: PodGroupRequest) -> bool:
+    with site.evaluator.trial() as trial:
         for member in gang.members:
             slot = trial.best(member.shape)
             if slot < 0:

@@ -25,8 +25,8 @@ from muster.engine import options
 from muster.engine.informer import Informer
 from muster.engine.metrics import Metrics
 from muster.engine.pace import Pace
-from muster.scheduler.cycle import Brain
-from muster.scheduler.events import KINDS, Changed, Event, Synced
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface.events import KINDS, CacheSynced, Event, ObjectUpdated
 
 HTTP_MARK = 25_000
 BRAIN_MARK = 50_000
@@ -127,15 +127,15 @@ async def over_http(port: int, count: int) -> float:
 
 def into_the_brain(count: int) -> float:
     """Events a second from the inbox into a brain that knows 5,000 nodes."""
-    brain, metrics = Brain(options.config(options.source(None))), Metrics()
+    brain, metrics = Scheduler(options.config(options.source(None))), Metrics()
     for number in range(NODES):
         node = {
             "metadata": {"name": f"node-{number}", "uid": f"node-uid-{number}"},
             "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
         }
-        brain.handle(Changed("Node", msgspec.convert(node, KINDS["Node"])), 0.0)
-    brain.handle(Synced(), 0.0)
-    pods = [Changed("Pod", msgspec.convert(a_pod(number, number), KINDS["Pod"])) for number in range(count)]
+        brain.handle(ObjectUpdated("Node", msgspec.convert(node, KINDS["Node"])), 0.0)
+    brain.handle(CacheSynced(), 0.0)
+    pods = [ObjectUpdated("Pod", msgspec.convert(a_pod(number, number), KINDS["Pod"])) for number in range(count)]
     gc.collect()
     gc.freeze()
     began = time.perf_counter()

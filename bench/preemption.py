@@ -18,10 +18,10 @@ import msgspec
 from bench.gangs import RACK, Figure
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler.config import default_config
-from muster.scheduler.cycle import Brain
-from muster.scheduler.decisions import Decision, Nominate
-from muster.scheduler.events import Changed, Synced
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface.decisions import Decision, Nominate
+from muster.scheduler.interface.events import CacheSynced, ObjectUpdated
+from muster.scheduler.runtime.config import default_config
 
 HIGH, LOW = 1_000_000, 10
 
@@ -30,15 +30,15 @@ class Site:
     """A brain and the facts it is told."""
 
     def __init__(self) -> None:
-        self.brain = Brain(default_config())
+        self.brain = Scheduler(default_config())
 
     def tell(self, *objects: Any) -> None:
         for obj in objects:
-            self.brain.handle(Changed(type(obj).__name__, obj), 0.0)
+            self.brain.handle(ObjectUpdated(type(obj).__name__, obj), 0.0)
 
     def ready(self) -> None:
         """Say everything that there is to say before the clock starts."""
-        self.brain.handle(Synced(), 0.0)
+        self.brain.handle(CacheSynced(), 0.0)
         while self.brain.next(0.0):
             pass
 

@@ -14,12 +14,12 @@ import msgspec
 
 from bench.preemption import HIGH, LOW, Site, a_gang, a_node, a_pod
 from muster.api import types
-from muster.scheduler import preemption
-from muster.scheduler.decisions import Nominate, SetCondition
-from muster.scheduler.demands import demand_of
-from muster.scheduler.planning import plan
-from muster.scheduler.planning.verdict import Budget, Placed
-from muster.scheduler.preemption.toll import Cost
+from muster.scheduler.cycle.evaluate import request_of
+from muster.scheduler.interface.decisions import Nominate, SetCondition
+from muster.scheduler.placement.verdict import Budget, Placed
+from muster.scheduler.planning.plan import plan
+from muster.scheduler.preemption.cost import Cost, EvictionCost
+from muster.scheduler.preemption.victims import Victim, possible_victims, quorums
 
 RACK = "example.com/rack"
 
@@ -85,10 +85,10 @@ def compare(seed: int) -> tuple[Cost, Cost] | None:
     site = a_random_site(random.Random(seed))
     world = site.brain.world
     root = next(root for root in world.queue.roots.values() if root.key.name == "vip")
-    demand = demand_of(root, world.shape_of, world.domain_of)
-    units, _ = preemption.units(world.forest, world.cluster, root.priority)
-    toll = preemption.Toll(
-        units, world.budgets.values(), preemption.quorums(world.forest, units), lambda uid: world.cluster.pods[uid].pod
+    demand = request_of(root, world.shape_of, world.domain_of)
+    units, _ = possible_victims(world.forest, world.cluster, root.priority)
+    toll = EvictionCost(
+        units, world.budgets.values(), quorums(world.forest, units), lambda uid: world.cluster.pods[uid].pod
     )
     theirs = _upstream(site, demand, units)
     ours = _ours(site, units)
@@ -99,7 +99,7 @@ def compare(seed: int) -> tuple[Cost, Cost] | None:
     return toll.cost(ours), toll.cost(theirs)
 
 
-def _ours(site: Site, units: list[preemption.Unit]) -> list[preemption.Unit]:
+def _ours(site: Site, units: list[Victim]) -> list[Victim]:
     marked: set[str] = set()
     while decisions := site.brain.next(0.0):
         marked |= {d.about.uid for d in decisions if isinstance(d, SetCondition) and d.type == "DisruptionTarget"}
@@ -108,9 +108,9 @@ def _ours(site: Site, units: list[preemption.Unit]) -> list[preemption.Unit]:
     return [unit for unit in units if not marked.isdisjoint(unit.uids)]
 
 
-def _upstream(site: Site, demand: object, units: list[preemption.Unit]) -> list[preemption.Unit] | None:
+def _upstream(site: Site, demand: object, units: list[Victim]) -> list[Victim] | None:
     cluster = site.brain.world.cluster
-    with cluster.trial() as trial:
+    with site.brain.world.evaluator.trial() as trial:
         verdict = plan(demand, trial, Budget(20_000))  # type: ignore[arg-type]
         if isinstance(verdict, Placed):
             return []
@@ -127,7 +127,7 @@ def _upstream(site: Site, demand: object, units: list[preemption.Unit]) -> list[
     return [unit for unit in _order(site, units) if not _put_back(site, unit, free)]
 
 
-def _put_back(site: Site, unit: preemption.Unit, free: dict[str, int]) -> bool:
+def _put_back(site: Site, unit: Victim, free: dict[str, int]) -> bool:
     pods = [site.brain.world.forest.members[uid].pod for uid in unit.uids]
     left = dict(free)
     for pod in pods:
@@ -142,16 +142,16 @@ def _cpu(pod: types.Pod) -> int:
     return int((pod.spec.containers or ())[0].resources.requests["cpu"]) * 1000  # type: ignore[union-attr,index]
 
 
-def _order(site: Site, units: list[preemption.Unit]) -> list[preemption.Unit]:
+def _order(site: Site, units: list[Victim]) -> list[Victim]:
     """Violating units first, then the others, each in order of importance."""
     rank = {"CompositePodGroup": 0, "PodGroup": 1}
 
-    def importance(unit: preemption.Unit) -> tuple[int, int, int, str]:
+    def importance(unit: Victim) -> tuple[int, int, int, str]:
         return (-unit.priority, rank.get(unit.key.kind, 1 if unit.losses else 2), -len(unit.uids), min(unit.starts))
 
     world = site.brain.world
     left = {budget.metadata.name: budget.status.disruptions_allowed for budget in world.budgets.values()}
-    violating: list[preemption.Unit] = []
+    violating: list[Victim] = []
     for unit in sorted(units, key=importance):
         for uid in unit.uids:
             app = (world.forest.members[uid].pod.metadata.labels or {}).get("app", "")

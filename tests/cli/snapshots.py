@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from muster.scheduler.snapshot import Snapshot, encode
+from muster.scheduler.simulation.snapshot import Snapshot, encode
 from tests.scheduler.worlds import TestWorld
 
 

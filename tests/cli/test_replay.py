@@ -10,28 +10,28 @@ from muster.api.types import Node, NodeStatus, ObjectMeta, Pod, PodSpec
 from muster.cli import exits
 from muster.cli.main import run
 from muster.engine import options
-from muster.scheduler import events
-from muster.scheduler.cycle import Brain
-from muster.scheduler.replay import Header, Heard, Line, Turn, decode, encode
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface import events
+from muster.scheduler.simulation.decision_log import Header, Line, LoggedCycle, LoggedEvent, decode, encode
 
 
 def a_log() -> list[bytes]:
     """A recorded run: two nodes, three pods, as the engine would have written it."""
     source = options.source(None)
-    brain = Brain(options.config(source), seed=7)
+    brain = Scheduler(options.config(source), seed=7)
     room = NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})
     told: list[events.Event] = [
-        *(events.Changed("Node", Node(ObjectMeta(name=name), status=room)) for name in ("n1", "n2")),
-        *(events.Changed("Pod", a_pod(name)) for name in ("a", "b", "c")),
-        events.Synced(),
+        *(events.ObjectUpdated("Node", Node(ObjectMeta(name=name), status=room)) for name in ("n1", "n2")),
+        *(events.ObjectUpdated("Pod", a_pod(name)) for name in ("a", "b", "c")),
+        events.CacheSynced(),
     ]
     lines: list[Line] = [Header(config=source, seed=7)]
     for number, event in enumerate(told):
         brain.handle(event, float(number))
-        lines.append(Heard(float(number), event))
+        lines.append(LoggedEvent(float(number), event))
     while True:
         decisions = brain.next(10.0)
-        lines.append(Turn(10.0, decisions))
+        lines.append(LoggedCycle(10.0, decisions))
         if not decisions:
             return [encode(line) for line in lines]
 

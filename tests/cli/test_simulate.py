@@ -13,7 +13,7 @@ from muster.cli import source
 from muster.cli.main import run
 from muster.cli.simulate import simulate
 from muster.engine.gather import gather
-from muster.scheduler.snapshot import decode, encode
+from muster.scheduler.simulation.snapshot import decode, encode
 from muster.testing.cluster import Cluster, api_server
 from tests.cli.snapshots import saved, snapshot_of
 from tests.scheduler.worlds import a_node, a_pod, a_world

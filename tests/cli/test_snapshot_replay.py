@@ -10,8 +10,8 @@ import pytest
 from muster.api.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
 from muster.cli.explain import explain_in
 from muster.engine.gather import gather
-from muster.scheduler.explanation import Explanation
-from muster.scheduler.snapshot import decode, encode
+from muster.scheduler.explain.explanation import Explanation
+from muster.scheduler.simulation.snapshot import decode, encode
 from muster.testing.cluster import api_server
 
 RACK = "example.com/rack"

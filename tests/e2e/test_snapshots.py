@@ -16,9 +16,9 @@ from muster.cli.main import run
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
 from muster.engine.gather import gather
-from muster.scheduler.config import default_config
-from muster.scheduler.explain import explain, find
-from muster.scheduler.snapshot import Snapshot, brain_of, decode, encode
+from muster.scheduler.explain.explain import explain, find
+from muster.scheduler.runtime.config import default_config
+from muster.scheduler.simulation.snapshot import Snapshot, brain_of, decode, encode
 from muster.testing.cluster import Cluster
 from tests.e2e.processes import Kubectl
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.scheduler.decisions import Bind, Decision, Ref
-from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, EvictFailed, Removed, Synced
+from muster.scheduler.interface.decisions import Bind, Decision
+from muster.scheduler.interface.events import (
+    BindFailed,
+    BindSucceeded,
+    CacheSynced,
+    Event,
+    EvictionFailed,
+    ObjectDeleted,
+    ObjectUpdated,
+)
+from muster.scheduler.interface.keys import ObjectRef
 
 Obj = dict[str, Any]
 
@@ -57,19 +66,19 @@ class FirstNodeBrain:
         self.again = again
         self.heard: list[Event] = []
         self.synced = False
-        self.todo: dict[str, Ref] = {}
-        self.asked: dict[str, Ref] = {}
+        self.todo: dict[str, ObjectRef] = {}
+        self.asked: dict[str, ObjectRef] = {}
         self.say: list[list[Decision]] = []  # lists to be said before anything else, one a turn
 
     def handle(self, event: Event, now: float) -> None:
         self.heard.append(event)
         match event:
-            case Synced():
+            case CacheSynced():
                 self.synced = True
-            case Changed("Pod", pod) if not pod.spec.node_name and pod.metadata.uid not in self.asked:
+            case ObjectUpdated("Pod", pod) if not pod.spec.node_name and pod.metadata.uid not in self.asked:
                 meta = pod.metadata
-                self.todo[meta.uid] = Ref("Pod", meta.namespace, meta.name, meta.uid)
-            case Removed("Pod", _, _, uid):
+                self.todo[meta.uid] = ObjectRef("Pod", meta.namespace, meta.name, meta.uid)
+            case ObjectDeleted("Pod", _, _, uid):
                 self.todo.pop(uid, None)
             case BindFailed(uid, _, _) if self.again:
                 self.todo[uid] = self.asked[uid]
@@ -91,4 +100,4 @@ class FirstNodeBrain:
         return now if self.synced and (self.say or (self.todo and self.node)) else None
 
     def results(self) -> list[Event]:
-        return [event for event in self.heard if isinstance(event, BindSucceeded | BindFailed | EvictFailed)]
+        return [event for event in self.heard if isinstance(event, BindSucceeded | BindFailed | EvictionFailed)]

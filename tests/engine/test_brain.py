@@ -9,16 +9,16 @@ from muster.api.resources import PODS, Resource
 from muster.engine import options
 from muster.engine.engine import Engine
 from muster.engine.settings import Settings
-from muster.scheduler.cycle import Brain
-from muster.scheduler.replay import Header, replay
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.simulation.decision_log import Header, replay
 from tests.engine.builders import a_pod, a_pod_group
 from tests.engine.conftest import World, eventually
 
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
 
 
-def brain_of(header: Header) -> Brain:
-    return Brain(options.config(header.config), seed=header.seed, gang_scheduling=header.gangs)
+def brain_of(header: Header) -> Scheduler:
+    return Scheduler(options.config(header.config), seed=header.seed, gang_scheduling=header.gangs)
 
 
 async def start(world: World, log: Path | None = None) -> Engine:

@@ -10,10 +10,11 @@ import pytest
 from muster.api import types
 from muster.engine.claims import ClaimGate
 from muster.engine.statuses import SELECTED_NODE
-from muster.scheduler.decisions import Bind, KeepVolume, Ref, SelectNode
-from muster.scheduler.events import BindFailed, Event
+from muster.scheduler.interface.decisions import Bind, PromiseVolume, SelectVolumeNode
+from muster.scheduler.interface.events import BindFailed, Event
+from muster.scheduler.interface.keys import ObjectRef
 
-CLAIM = Ref("PersistentVolumeClaim", "ns", "data", "c1")
+CLAIM = ObjectRef("PersistentVolumeClaim", "ns", "data", "c1")
 
 
 class Scene:
@@ -24,7 +25,7 @@ class Scene:
         self.released: list[Bind] = []
         self.failed: list[Event] = []
         self.gate = ClaimGate(self.look, self.released.append, self.failed.append, timeout=600.0)
-        self.binds = [Bind(Ref("Pod", "ns", name, name), "n0") for name in ("a", "b")]
+        self.binds = [Bind(ObjectRef("Pod", "ns", name, name), "n0") for name in ("a", "b")]
         self.known["Node", "", "n0"] = msgspec.convert({"metadata": {"name": "n0"}}, types.Node)
         for name in ("a", "b"):
             self.known["Pod", "ns", name] = msgspec.convert(
@@ -48,8 +49,8 @@ class Scene:
         }
         self.known["PersistentVolumeClaim", "ns", "data"] = msgspec.convert(body, types.PersistentVolumeClaim)
 
-    def hold(self, wish: SelectNode | KeepVolume | None = None) -> None:
-        self.gate.hold(self.binds, [wish or SelectNode(CLAIM, "n0")], now=0.0)
+    def hold(self, wish: SelectVolumeNode | PromiseVolume | None = None) -> None:
+        self.gate.hold(self.binds, [wish or SelectVolumeNode(CLAIM, "n0")], now=0.0)
 
     def reasons(self) -> list[str]:
         return [event.reason for event in self.failed if isinstance(event, BindFailed)]
@@ -60,8 +61,8 @@ def scene() -> Scene:
     return Scene()
 
 
-@pytest.mark.parametrize("wish", [SelectNode(CLAIM, "n0"), KeepVolume("pv", CLAIM)])
-def test_all_binds_wait_for_the_last_claim(scene: Scene, wish: SelectNode | KeepVolume) -> None:
+@pytest.mark.parametrize("wish", [SelectVolumeNode(CLAIM, "n0"), PromiseVolume("pv", CLAIM)])
+def test_all_binds_wait_for_the_last_claim(scene: Scene, wish: SelectVolumeNode | PromiseVolume) -> None:
     scene.hold(wish)
     scene.claim(chosen="n0")
     scene.gate.review(1.0)

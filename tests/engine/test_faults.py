@@ -11,7 +11,7 @@ from muster.api.errors import ApiError, conflict, gone, internal
 from muster.api.resources import PODS
 from muster.engine.engine import Engine
 from muster.engine.informer import Informer
-from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Removed
+from muster.scheduler.interface.events import BindFailed, BindSucceeded, ObjectDeleted, ObjectUpdated
 from tests.engine.builders import FirstNodeBrain, Profiles
 from tests.engine.conftest import World, eventually
 from tests.engine.faulty import failing
@@ -22,8 +22,8 @@ def told(brain: FirstNodeBrain, kind: str, name: str) -> list[object]:
     return [
         event
         for event in brain.heard
-        if (isinstance(event, Changed) and event.kind == kind and event.object.metadata.name == name)
-        or (isinstance(event, Removed) and event.kind == kind and event.name == name)
+        if (isinstance(event, ObjectUpdated) and event.kind == kind and event.object.metadata.name == name)
+        or (isinstance(event, ObjectDeleted) and event.kind == kind and event.name == name)
     ]
 
 
@@ -67,7 +67,7 @@ async def test_objects_deleted_while_the_watch_was_too_old_are_reported_removed(
     world.client.drop_watches()
 
     async def removed() -> bool:
-        return any(isinstance(event, Removed) for event in told(brain, "Pod", "doomed"))
+        return any(isinstance(event, ObjectDeleted) for event in told(brain, "Pod", "doomed"))
 
     await eventually(removed)
     assert len(told(brain, "Pod", "staying")) == 1
@@ -103,7 +103,7 @@ async def test_an_event_delivered_twice_is_heard_once(world: World):
     await world.direct.delete(PODS, "twin", "default", grace_period_seconds=0)
 
     async def removed() -> bool:
-        return any(isinstance(event, Removed) for event in told(brain, "Pod", "twin"))
+        return any(isinstance(event, ObjectDeleted) for event in told(brain, "Pod", "twin"))
 
     await eventually(removed)
     assert [type(event).__name__ for event in told(brain, "Pod", "twin")] == ["Changed", "Removed"]

@@ -17,7 +17,7 @@ from muster.api.types import ObjectMeta, Pod
 from muster.client.protocol import Page, WatchEvent
 from muster.engine.informer import Informer
 from muster.engine.pace import Pace
-from muster.scheduler.events import Changed, Event, Removed
+from muster.scheduler.interface.events import Event, ObjectDeleted, ObjectUpdated
 
 OLD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", True)
 
@@ -84,9 +84,9 @@ async def follow(script: Script, resource: Resource = PODS) -> list[Event]:
 
 def names(heard: list[Event]) -> list[str]:
     return [
-        ("+" + each.object.metadata.name) if isinstance(each, Changed) else ("-" + each.name)
+        ("+" + each.object.metadata.name) if isinstance(each, ObjectUpdated) else ("-" + each.name)
         for each in heard
-        if isinstance(each, Changed | Removed)
+        if isinstance(each, ObjectUpdated | ObjectDeleted)
     ]
 
 
@@ -147,7 +147,7 @@ async def test_groups_of_kubernetes_1_36_arrive_in_the_hub_version():
 
     (changed,) = await follow(Script([Page([old], "5")]), OLD_GROUPS)
 
-    assert isinstance(changed, Changed)
+    assert isinstance(changed, ObjectUpdated)
     group = changed.object
     assert group.spec.workload_ref.template_name == "t"
     assert group.spec.disruption_mode.all is not None
@@ -178,11 +178,11 @@ def test_whatever_breaks_every_change_is_heard_once_and_in_order(history: Any, e
 
     alive: dict[str, int] = {}
     for each in heard:
-        if isinstance(each, Changed):
+        if isinstance(each, ObjectUpdated):
             version = int(each.object.metadata.resource_version)
             assert version > alive.get(each.object.metadata.name, 0), "nothing older is told after something newer"
             alive[each.object.metadata.name] = version
-        elif isinstance(each, Removed):
+        elif isinstance(each, ObjectDeleted):
             assert each.name in alive, "only what was told can be removed"
             del alive[each.name]
     assert alive == state_after(told, len(told))

@@ -9,12 +9,12 @@ import pytest
 
 from muster.engine import options
 from muster.engine.options import BadOption, config, election, seconds, source
-from muster.scheduler.constraints.base import Constraint
+from muster.scheduler.framework.plugin import Plugin
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
-class Quiet(Constraint):
+class Quiet(Plugin):
     """A user's own rule, for the entry point."""
 
     name = "Quiet"

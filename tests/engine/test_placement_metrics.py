@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.engine.metrics import Metrics
-from muster.scheduler.world import Judged
+from muster.scheduler.placement.verdict import Judged
 from tests.scheduler.worlds import RACK, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 

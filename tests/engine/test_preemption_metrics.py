@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from muster.engine.metrics import BrainView, Metrics
-from muster.scheduler.decisions import Decision, Evict, Ref, SetCondition
-from muster.scheduler.events import Changed, EvictFailed, Removed
-from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, Round
+from muster.scheduler.interface.decisions import Decision, Evict, SetCondition
+from muster.scheduler.interface.events import EvictionFailed, ObjectDeleted, ObjectUpdated
+from muster.scheduler.interface.keys import ObjectRef
+from muster.scheduler.preemption.result import NO_VICTIMS, NOMINATED, REFUSED, PreemptionAttempt
 from tests.scheduler.worlds import a_gang, a_node, a_pod, a_world, pods
 
 
@@ -18,7 +19,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 def test_a_round_for_a_pod_counts_as_a_pods():
     metrics = Metrics()
-    metrics.considered([Round("pod", NOMINATED, victims=3, units=2, budget_violations=1)], 0.25)
+    metrics.considered([PreemptionAttempt("pod", NOMINATED, victims=3, units=2, budget_violations=1)], 0.25)
 
     assert value(metrics, "preemption_attempts_total") == 1
     assert value(metrics, "preemption_victims_sum") == 3
@@ -33,7 +34,7 @@ def test_a_round_for_a_pod_counts_as_a_pods():
 )
 def test_a_round_in_vain_counts_no_victims(outcome: str, result: str, status: str):
     metrics = Metrics()
-    metrics.considered([Round("podgroup", outcome)], 0.5)
+    metrics.considered([PreemptionAttempt("podgroup", outcome)], 0.5)
 
     assert value(metrics, "workload_preemption_attempts_total", result=result) == 1
     assert value(metrics, "workload_preemption_victims_count") == 0
@@ -45,15 +46,15 @@ def test_the_brain_hands_every_round_out_once():
     world.add(*[a_pod(f"low-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=100), *pods(2, "g", priority=100)).run()
 
-    assert world.brain.take_rounds() == [Round("podgroup", NOMINATED, victims=2, units=2)]
+    assert world.brain.take_rounds() == [PreemptionAttempt("podgroup", NOMINATED, victims=2, units=2)]
     assert world.brain.take_rounds() == []
 
 
-GANG = Ref("PodGroup", "ns", "gang", "gang-uid")
+GANG = ObjectRef("PodGroup", "ns", "gang", "gang-uid")
 
 
 def victims(*names: str) -> list[Decision]:
-    return [Evict(Ref("Pod", "ns", name, f"{name}-uid"), GANG) for name in names]
+    return [Evict(ObjectRef("Pod", "ns", name, f"{name}-uid"), GANG) for name in names]
 
 
 def executed(metrics: Metrics, result: str) -> tuple[float | None, float | None]:
@@ -64,13 +65,13 @@ def executed(metrics: Metrics, result: str) -> tuple[float | None, float | None]
 def test_an_execution_lasts_until_the_last_victim_is_on_its_way_out():
     metrics = Metrics()
     metrics.decided(victims("a", "b"), now=10.0, seconds=0.1)
-    metrics.handled(Removed("Pod", "ns", "a", "a-uid"), 12.0)
+    metrics.handled(ObjectDeleted("Pod", "ns", "a", "a-uid"), 12.0)
     assert executed(metrics, "Success") == (None, None)
 
     pod = a_pod("b", node="n0")
     meta = replace(pod.metadata, uid="b-uid", deletion_timestamp="2026-01-01T00:00:00Z")
-    metrics.handled(Changed("Pod", replace(pod, metadata=meta)), 14.0)
-    metrics.handled(Removed("Pod", "ns", "b", "b-uid"), 40.0)
+    metrics.handled(ObjectUpdated("Pod", replace(pod, metadata=meta)), 14.0)
+    metrics.handled(ObjectDeleted("Pod", "ns", "b", "b-uid"), 40.0)
 
     assert executed(metrics, "Success") == (1, 4.0)
 
@@ -78,8 +79,8 @@ def test_an_execution_lasts_until_the_last_victim_is_on_its_way_out():
 def test_an_execution_with_a_refused_delete_is_an_error():
     metrics = Metrics()
     metrics.decided(victims("a", "b"), now=10.0, seconds=0.1)
-    metrics.handled(EvictFailed("a-uid", "forbidden"), 11.0)
-    metrics.handled(Removed("Pod", "ns", "b", "b-uid"), 13.0)
+    metrics.handled(EvictionFailed("a-uid", "forbidden"), 11.0)
+    metrics.handled(ObjectDeleted("Pod", "ns", "b", "b-uid"), 13.0)
 
     assert executed(metrics, "Error") == (1, 3.0)
 
@@ -87,7 +88,7 @@ def test_an_execution_with_a_refused_delete_is_an_error():
 def test_an_execution_that_is_called_off_is_an_error():
     metrics = Metrics()
     metrics.decided(victims("a"), now=10.0, seconds=0.1)
-    mark = Ref("Pod", "ns", "a", "a-uid")
+    mark = ObjectRef("Pod", "ns", "a", "a-uid")
     metrics.decided([SetCondition(mark, "DisruptionTarget", "False", "PreemptionCalledOff", "")], now=12.0, seconds=0.1)
 
     assert executed(metrics, "Error") == (1, 2.0)
@@ -96,9 +97,9 @@ def test_an_execution_that_is_called_off_is_an_error():
 def test_a_victim_that_leaves_for_somebody_else_ends_the_first_execution():
     metrics = Metrics()
     metrics.decided(victims("a"), now=10.0, seconds=0.1)
-    other = Ref("Pod", "ns", "other", "other-uid")
-    metrics.decided([Evict(Ref("Pod", "ns", "a", "a-uid"), other)], now=15.0, seconds=0.1)
-    metrics.handled(Removed("Pod", "ns", "a", "a-uid"), 18.0)
+    other = ObjectRef("Pod", "ns", "other", "other-uid")
+    metrics.decided([Evict(ObjectRef("Pod", "ns", "a", "a-uid"), other)], now=15.0, seconds=0.1)
+    metrics.handled(ObjectDeleted("Pod", "ns", "a", "a-uid"), 18.0)
 
     assert executed(metrics, "Success") == (1, 5.0)
     labels = {"preemptor": "pod", "result": "Success"}
@@ -107,8 +108,8 @@ def test_a_victim_that_leaves_for_somebody_else_ends_the_first_execution():
 
 def test_seats_that_a_group_gives_back_are_no_preemption():
     metrics = Metrics()
-    metrics.decided([Evict(Ref("Pod", "ns", "a", "a-uid"), GANG, given_back=True)], now=10.0, seconds=0.1)
-    metrics.handled(Removed("Pod", "ns", "a", "a-uid"), 18.0)
+    metrics.decided([Evict(ObjectRef("Pod", "ns", "a", "a-uid"), GANG, given_back=True)], now=10.0, seconds=0.1)
+    metrics.handled(ObjectDeleted("Pod", "ns", "a", "a-uid"), 18.0)
 
     assert executed(metrics, "Success") == (None, None)
 

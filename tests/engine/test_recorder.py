@@ -6,7 +6,8 @@ from typing import Any
 
 from muster.api.errors import internal
 from muster.api.resources import EVENTS
-from muster.scheduler.decisions import Bind, Emit, Ref
+from muster.scheduler.interface.decisions import Bind, RecordEvent
+from muster.scheduler.interface.keys import ObjectRef
 from tests.engine.builders import FirstNodeBrain
 from tests.engine.conftest import World
 from tests.engine.faulty import failing
@@ -22,7 +23,9 @@ async def test_an_event_is_written_in_the_name_of_the_pods_scheduler(world: Worl
     brain, engine = await quiet(world)
     about = ref(pod)
 
-    await say(engine, brain, [Emit(about, "Normal", "Scheduled", "Binding", "Successfully assigned default/p to n1")])
+    await say(
+        engine, brain, [RecordEvent(about, "Normal", "Scheduled", "Binding", "Successfully assigned default/p to n1")]
+    )
 
     (event,) = await events(world)
     assert event["reportingController"] == "muster"
@@ -41,7 +44,7 @@ async def test_an_event_is_written_in_the_name_of_the_pods_scheduler(world: Worl
 async def test_an_event_that_repeats_is_counted_in_its_series(world: World):
     pod = await world.pod("p")
     brain, engine = await quiet(world)
-    again = Emit(ref(pod), "Warning", "FailedScheduling", "Scheduling", "0/1 nodes are available")
+    again = RecordEvent(ref(pod), "Warning", "FailedScheduling", "Scheduling", "0/1 nodes are available")
 
     for _ in range(3):
         await say(engine, brain, [again])
@@ -54,7 +57,7 @@ async def test_a_long_note_is_cut(world: World):
     pod = await world.pod("p")
     brain, engine = await quiet(world)
 
-    await say(engine, brain, [Emit(ref(pod), "Normal", "R", "A", "x" * 5000)])
+    await say(engine, brain, [RecordEvent(ref(pod), "Normal", "R", "A", "x" * 5000)])
 
     assert len((await events(world))[0]["note"]) == 1024
 
@@ -62,9 +65,9 @@ async def test_a_long_note_is_cut(world: World):
 async def test_a_preempted_pod_names_its_preemptor(world: World):
     pod = await world.pod("p")
     brain, engine = await quiet(world)
-    preemptor = Ref("PodGroup", "default", "g", "abc")
+    preemptor = ObjectRef("PodGroup", "default", "g", "abc")
 
-    await say(engine, brain, [Emit(ref(pod), "Normal", "Preempted", "Preempting", "by g", preemptor)])
+    await say(engine, brain, [RecordEvent(ref(pod), "Normal", "Preempted", "Preempting", "by g", preemptor)])
 
     related = (await events(world))[0]["related"]
     assert (related["kind"], related["apiVersion"]) == ("PodGroup", "scheduling.k8s.io/v1beta1")
@@ -76,7 +79,7 @@ async def test_an_event_that_cannot_be_written_holds_up_nothing(world: World):
     brain, engine = await quiet(world)
     world.client.before = failing(internal("no room"), "create", times=1000)
 
-    await say(engine, brain, [Emit(ref(pod), "Normal", "R", "A", "note"), Bind(ref(pod), "n1")])
+    await say(engine, brain, [RecordEvent(ref(pod), "Normal", "R", "A", "note"), Bind(ref(pod), "n1")])
 
     assert await world.node_of("p") == "n1"
     assert await events(world) == []
@@ -88,7 +91,7 @@ async def test_binds_go_before_events_and_statuses(world: World):
     brain = FirstNodeBrain(node="")
     engine = await world.start(brain)
     world.client.slow = 0.005
-    notes = [Emit(each, "Normal", "R", "A", "note") for each in pods]
+    notes = [RecordEvent(each, "Normal", "R", "A", "note") for each in pods]
 
     await say(engine, brain, [*notes, *(Bind(each, "n1") for each in pods)])
 

@@ -7,8 +7,9 @@ from typing import Any
 from muster.api.errors import ApiError, conflict
 from muster.api.groups import DISRUPTION_TARGET
 from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
-from muster.scheduler.decisions import Bind, Evict, Nominate, Ref, SelectNode, SetCondition
-from muster.scheduler.events import BindFailed, EvictFailed
+from muster.scheduler.interface.decisions import Bind, Evict, Nominate, SelectVolumeNode, SetCondition
+from muster.scheduler.interface.events import BindFailed, EvictionFailed
+from muster.scheduler.interface.keys import ObjectRef
 from tests.engine.builders import FirstNodeBrain, a_pod_group
 from tests.engine.conftest import World, eventually
 from tests.engine.faulty import failing
@@ -16,9 +17,9 @@ from tests.engine.faulty import failing
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
 
 
-def ref(obj: dict[str, Any], kind: str = "Pod") -> Ref:
+def ref(obj: dict[str, Any], kind: str = "Pod") -> ObjectRef:
     meta = obj["metadata"]
-    return Ref(kind, meta["namespace"], meta["name"], meta["uid"])
+    return ObjectRef(kind, meta["namespace"], meta["name"], meta["uid"])
 
 
 def condition(obj: dict[str, Any], type_: str) -> dict[str, Any]:
@@ -39,7 +40,7 @@ async def say(engine: Any, brain: FirstNodeBrain, *lists: list[Any]) -> None:
     await engine.settled()
 
 
-def unschedulable(pod: Ref, message: str) -> SetCondition:
+def unschedulable(pod: ObjectRef, message: str) -> SetCondition:
     return SetCondition(pod, "PodScheduled", "False", "Unschedulable", message)
 
 
@@ -121,7 +122,7 @@ async def test_a_group_condition_is_written_in_the_served_version(world: World):
 async def test_a_status_for_a_pod_of_another_uid_is_dropped(world: World):
     pod = await world.pod("p")
     brain, engine = await quiet(world)
-    stranger = Ref("Pod", "default", "p", "00000000-0000-0000-0000-000000000000")
+    stranger = ObjectRef("Pod", "default", "p", "00000000-0000-0000-0000-000000000000")
 
     await say(engine, brain, [unschedulable(stranger, "not you")])
 
@@ -159,7 +160,7 @@ async def test_a_bind_overtakes_the_word_that_the_pod_does_not_fit(world: World)
 # --- evictions ---------------------------------------------------------------------------------------
 
 
-async def victims_and_preemptor(world: World, count: int = 3) -> tuple[list[Ref], Ref]:
+async def victims_and_preemptor(world: World, count: int = 3) -> tuple[list[ObjectRef], ObjectRef]:
     await world.node()
     victims = []
     for number in range(count):
@@ -169,7 +170,7 @@ async def victims_and_preemptor(world: World, count: int = 3) -> tuple[list[Ref]
     return victims, ref(await world.pod("preemptor"))
 
 
-def marks(victims: list[Ref]) -> list[Any]:
+def marks(victims: list[ObjectRef]) -> list[Any]:
     text = "muster: preempting to accommodate a higher priority pod"
     return [SetCondition(each, DISRUPTION_TARGET, "True", "PreemptionByScheduler", text) for each in victims]
 
@@ -209,7 +210,7 @@ async def test_without_its_mark_no_victim_is_deleted(world: World):
     await say(engine, brain, marks(victims), [Evict(victims[0], preemptor)])
 
     assert world.client.verbs("delete") == []
-    assert [type(event) for event in brain.results()] == [EvictFailed]
+    assert [type(event) for event in brain.results()] == [EvictionFailed]
 
 
 async def test_taking_a_mark_back_calls_off_a_delete_that_has_not_started(world: World):
@@ -237,7 +238,7 @@ async def test_a_victim_that_is_gone_already_is_no_failure(world: World):
 async def test_another_pod_of_the_victims_name_is_left_alone(world: World):
     _, preemptor = await victims_and_preemptor(world, 1)
     brain, engine = await quiet(world)
-    former = Ref("Pod", "default", "victim0", "00000000-0000-0000-0000-000000000000")
+    former = ObjectRef("Pod", "default", "victim0", "00000000-0000-0000-0000-000000000000")
 
     await say(engine, brain, [Evict(former, preemptor)])
 
@@ -257,7 +258,7 @@ async def test_a_victim_whose_mark_someone_took_back_stays(world: World):
     await say(engine, brain, [Evict(victims[0], preemptor)])
 
     assert "deletionTimestamp" not in (await world.get("victim0"))["metadata"]
-    assert [type(event) for event in brain.results()] == [EvictFailed]
+    assert [type(event) for event in brain.results()] == [EvictionFailed]
 
 
 async def test_a_delete_that_cannot_be_sent_is_reported(world: World):
@@ -267,13 +268,13 @@ async def test_a_delete_that_cannot_be_sent_is_reported(world: World):
 
     await say(engine, brain, [Evict(victims[0], preemptor)])
 
-    assert [type(event) for event in brain.results()] == [EvictFailed]
+    assert [type(event) for event in brain.results()] == [EvictionFailed]
 
 
 # --- claims ------------------------------------------------------------------------------------------
 
 
-async def a_claim(world: World, name: str) -> Ref:
+async def a_claim(world: World, name: str) -> ObjectRef:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     made = await world.direct.create(
         PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
@@ -292,7 +293,7 @@ async def test_a_pod_is_bound_when_its_claim_is(world: World):
     pod, claim = await world.pod("p"), await a_claim(world, "data")
     brain, engine = await quiet(world)
 
-    await say(engine, brain, [SelectNode(claim, "n1"), Bind(ref(pod), "n1")])
+    await say(engine, brain, [SelectVolumeNode(claim, "n1"), Bind(ref(pod), "n1")])
     chosen = await world.direct.get(PERSISTENT_VOLUME_CLAIMS, "data", "default")
     assert chosen["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] == "n1"
     assert await world.node_of("p") == ""
@@ -309,7 +310,7 @@ async def test_a_choice_given_back_by_the_provisioner_fails_the_bind(world: Worl
     await world.node()
     pod, claim = await world.pod("p"), await a_claim(world, "data")
     brain, engine = await quiet(world)
-    await say(engine, brain, [SelectNode(claim, "n1"), Bind(ref(pod), "n1")])
+    await say(engine, brain, [SelectVolumeNode(claim, "n1"), Bind(ref(pod), "n1")])
 
     async def shown() -> bool:
         known = engine.informers["PersistentVolumeClaim"].known["default", "data"]

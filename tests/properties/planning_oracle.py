@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from muster.scheduler.planning.demand import Demand, Leaf, leaves
+from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves
 from tests.scheduler.planning.scene import KEYS, RACK, ZONE, Scene, a_node, a_pod
 
 GIB = 1024**3
@@ -32,7 +32,7 @@ class Small:
     """A world that the oracle can take in at a glance."""
 
     scene: Scene
-    demand: Demand
+    demand: GroupRequest
     free: Free
     labels: list[dict[str, str]]
     kind_of: dict[str, Kind] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def _draw(rng: random.Random) -> Small:
     return small
 
 
-def _tree(rng: random.Random, small: Small, kinds: Sequence[Kind], depth: int, serial: list[int]) -> Demand:
+def _tree(rng: random.Random, small: Small, kinds: Sequence[Kind], depth: int, serial: list[int]) -> GroupRequest:
     serial[0] += 1
     name, topology = f"g{serial[0]}", rng.choice((None, None, RACK, ZONE))
     if depth == 0 or rng.random() < 0.25:
@@ -91,8 +91,8 @@ def _tree(rng: random.Random, small: Small, kinds: Sequence[Kind], depth: int, s
 # --- the oracle --------------------------------------------------------------------------------------
 
 
-def holds(demand: Demand) -> bool:
-    if isinstance(demand, Leaf):
+def holds(demand: GroupRequest) -> bool:
+    if isinstance(demand, PodGroupRequest):
         return demand.bound >= demand.minimum
     return sum(holds(child) for child in demand.children) >= demand.minimum
 
@@ -105,10 +105,10 @@ def placeable(small: Small) -> bool:
     return any(True for _ in _ways(small, small.demand, everywhere, small.free))
 
 
-def _additions(small: Small, demand: Demand, nodes: tuple[int, ...]) -> Iterator[bool]:
+def _additions(small: Small, demand: GroupRequest, nodes: tuple[int, ...]) -> Iterator[bool]:
     """Single things that can be added to a group that holds."""
     for scope in _scopes(small, demand, nodes):
-        if isinstance(demand, Leaf):
+        if isinstance(demand, PodGroupRequest):
             for member in demand.members:
                 if any(True for _ in _seat(small, (member.uid,), scope, small.free)):
                     yield True
@@ -120,7 +120,7 @@ def _additions(small: Small, demand: Demand, nodes: tuple[int, ...]) -> Iterator
                 yield True
 
 
-def _scopes(small: Small, demand: Demand, nodes: tuple[int, ...]) -> list[tuple[int, ...]]:
+def _scopes(small: Small, demand: GroupRequest, nodes: tuple[int, ...]) -> list[tuple[int, ...]]:
     if not demand.topology:
         return [nodes]
     values = sorted({small.labels[n][demand.topology] for n in nodes if demand.topology in small.labels[n]})
@@ -129,10 +129,10 @@ def _scopes(small: Small, demand: Demand, nodes: tuple[int, ...]) -> list[tuple[
     return [tuple(n for n in nodes if small.labels[n].get(demand.topology) == value) for value in values]
 
 
-def _ways(small: Small, demand: Demand, nodes: tuple[int, ...], free: Free) -> Iterator[Free]:
+def _ways(small: Small, demand: GroupRequest, nodes: tuple[int, ...], free: Free) -> Iterator[Free]:
     """What may be left free after a group that does not hold yet has been made to hold."""
     for scope in _scopes(small, demand, nodes):
-        if isinstance(demand, Leaf):
+        if isinstance(demand, PodGroupRequest):
             tried: set[tuple[tuple[int, int, str], ...]] = set()
             for chosen in combinations(demand.members, demand.minimum - demand.bound):
                 kinds = [small.kind_of[member.uid] for member in chosen]
@@ -148,7 +148,7 @@ def _ways(small: Small, demand: Demand, nodes: tuple[int, ...], free: Free) -> I
 
 
 def _one_after_the_other(
-    small: Small, children: Sequence[Demand], nodes: tuple[int, ...], free: Free
+    small: Small, children: Sequence[GroupRequest], nodes: tuple[int, ...], free: Free
 ) -> Iterator[Free]:
     if not children:
         yield free

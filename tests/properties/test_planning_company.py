@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler.planning.demand import Branch, GroupKey, Leaf
-from muster.scheduler.planning.verdict import Infeasible, Placed, Undecided
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import CompositeRequest, PodGroupRequest
+from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
 from tests.scheduler.planning.scene import RACK, ZONE, Scene, a_node, a_pod
 
 HOST = "kubernetes.io/hostname"
@@ -39,7 +40,7 @@ class Kind:
 @dataclass
 class World:
     scene: Scene
-    gang: Leaf
+    gang: PodGroupRequest
     kinds: dict[str, Kind]
     cpus: list[int]
     labels: list[dict[str, str]]
@@ -130,20 +131,24 @@ def test_the_verdict_on_dependent_members_equals_the_oracles(seed: int) -> None:
         assert not placeable(world)
 
 
-def a_tree(rng: random.Random, world: World) -> Branch:
+def a_tree(rng: random.Random, world: World) -> CompositeRequest:
     """The members of a world in two leaves, each with a minimum and perhaps a domain of its own."""
     members = list(world.gang.members)
     rng.shuffle(members)
     cut = rng.randint(1, len(members) - 1)
     parts = [members[:cut], members[cut:]]
     leaves = tuple(
-        Leaf(GroupKey("PodGroup", "d", f"l{at}"), rng.randint(1, len(part)), 0, tuple(part), rng.choice((None, RACK)))
+        PodGroupRequest(
+            EntityKey("PodGroup", "d", f"l{at}"), rng.randint(1, len(part)), 0, tuple(part), rng.choice((None, RACK))
+        )
         for at, part in enumerate(parts)
     )
-    return Branch(GroupKey("CompositePodGroup", "d", "root"), rng.randint(1, 2), leaves, rng.choice((None, ZONE)))
+    return CompositeRequest(
+        EntityKey("CompositePodGroup", "d", "root"), rng.randint(1, 2), leaves, rng.choice((None, ZONE))
+    )
 
 
-def tree_placeable(world: World, tree: Branch) -> bool:
+def tree_placeable(world: World, tree: CompositeRequest) -> bool:
     for scope in scopes(world, tree.topology, tuple(range(len(world.cpus)))):
         for chosen in combinations(tree.children, tree.minimum):
             for places in product(*(scopes(world, leaf.topology, scope) for leaf in chosen)):

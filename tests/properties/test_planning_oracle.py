@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler.planning.status import worth_preempting_for
-from muster.scheduler.planning.verdict import Infeasible, Placed, Undecided
+from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
+from muster.scheduler.preemption.resolvability import worth_preempting_for
 from tests.properties.planning_oracle import Small, a_small_world, placeable
+from tests.scheduler.evaluators import evaluator_of
 from tests.scheduler.planning.scene import Scene
 
 SAMPLE = 1500
@@ -37,7 +38,9 @@ def test_the_verdict_equals_the_oracles(seed: int) -> None:
     if isinstance(verdict, Placed):
         assert placeable(small)
         check_seats(small, verdict)
-        assert worth_preempting_for(small.demand, small.scene.cluster), "what can be placed now can be placed at all"
+        assert worth_preempting_for(small.demand, evaluator_of(small.scene.cluster)), (
+            "what can be placed now can be placed at all"
+        )
     elif isinstance(verdict, Infeasible):
         assert not placeable(small)
 

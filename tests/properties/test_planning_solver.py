@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from muster.scheduler.planning.demand import Demand
-from muster.scheduler.planning.verdict import Infeasible, Placed, Undecided
+from muster.scheduler.placement.request import GroupRequest
+from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
 from tests.scheduler.planning.scene import RACK, Scene, a_node, a_pod
 
 pytest.importorskip("highspy", reason="the solver is a development dependency")
 
 
-def a_world(rng: random.Random) -> tuple[Scene, Demand, dict[str, Any]]:
+def a_world(rng: random.Random) -> tuple[Scene, GroupRequest, dict[str, Any]]:
     """Gangs that fill 75 to 100 % of up to 24 nodes, half of them bound to one rack each."""
     scene, nodes = Scene(), []
     for rack in range(rng.randint(1, 4)):

@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from muster.api.types import Pod
-from muster.scheduler.cluster import Cluster
-from muster.scheduler.profile import default_profile
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.runtime.profile import default_profile
 from tests.properties import pod_oracle as oracle
 from tests.properties import random_worlds as worlds
+from tests.scheduler.evaluators import evaluator_of
 
 PROFILE = default_profile()
 many = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
@@ -37,8 +38,8 @@ def a_cluster(world: oracle.World, draw: Random) -> Cluster:
 
 
 def check(world: oracle.World, cluster: Cluster, pod: Pod) -> None:
-    shape = cluster.shape(pod, PROFILE)
-    trial = cluster.trial()
+    shape = evaluator_of(cluster).shape(pod, PROFILE)
+    trial = evaluator_of(cluster).trial()
     refusals = {node.metadata.name: oracle.refusal(pod, node, world) for node in world.nodes}
     allowed = {cluster.names[slot] for slot in np.flatnonzero(trial.allows(shape))}
     assert allowed == {name for name, reasons in refusals.items() if not reasons}
@@ -133,8 +134,8 @@ def test_they_agree_after_every_pod_that_a_trial_places_and_evicts(seed: int) ->
     pods = [worlds.a_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
     for pod in pods:
         cluster.change("Pod", pod)
-    shapes = [cluster.shape(pod, PROFILE) for pod in pods]
-    with cluster.trial() as trial:
+    shapes = [evaluator_of(cluster).shape(pod, PROFILE) for pod in pods]
+    with evaluator_of(cluster).trial() as trial:
         for step in range(6):
             at = draw.randrange(3)
             slot = trial.best(shapes[at])

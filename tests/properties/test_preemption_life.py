@@ -11,8 +11,8 @@ import random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler import decisions as d
-from muster.scheduler import events
+from muster.scheduler.interface import events
+from muster.scheduler.interface.keys import ObjectRef
 from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 STEPS = 14
@@ -29,9 +29,9 @@ class Life:
         self.stubborn: set[str] = set()
         delete = self.world._evict
 
-        def evict(ref: d.Ref) -> None:
+        def evict(ref: ObjectRef) -> None:
             if ref.name in self.stubborn:
-                self.world.brain.handle(events.EvictFailed(ref.uid, "forbidden"), self.world.now)
+                self.world.brain.handle(events.EvictionFailed(ref.uid, "forbidden"), self.world.now)
             else:
                 delete(ref)
 

@@ -6,12 +6,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from muster.scheduler import changes
-from muster.scheduler.changelog import ChangeLog
-from muster.scheduler.cluster import Cluster
-from muster.scheduler.columns import NodeColumns
-from muster.scheduler.profile import default_profile
+from muster.scheduler.cache.arrays import ChangeLog
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.node_columns import NodeColumns
+from muster.scheduler.interface import cluster_events
+from muster.scheduler.runtime.profile import default_profile
 from tests.scheduler.constraints.builders import ZONE, a_cluster, a_node, a_pod, asked
+from tests.scheduler.evaluators import evaluator_of
 
 PROFILE = default_profile()
 
@@ -47,31 +48,31 @@ def test_a_removed_nodes_slot_is_used_again():
     cluster = a_cluster(a_node("n0", zone="a", cpu=9), a_node("n1"))
     question = asked(cluster, a_pod())
     assert question.nodes == {"n0", "n1"}
-    assert cluster.remove("Node", "", "n0") == {changes.NODE_REMOVED}
+    assert cluster.remove("Node", "", "n0") == {cluster_events.NODE_REMOVED}
     assert cluster.names[0] == ""
     assert question.nodes == {"n1"}
     cluster.change("Node", a_node("n2"))
     assert cluster.index["n2"] == 0
     assert cluster.labels(ZONE)[0] == 0
     assert question.nodes == {"n1", "n2"}
-    assert cluster.remove("Node", "", "never was") == changes.NOTHING
+    assert cluster.remove("Node", "", "never was") == cluster_events.NOTHING
 
 
 def test_a_heartbeat_is_no_news():
     cluster = a_cluster(a_node("n0"))
     before = cluster.loads.end
-    assert cluster.change("Node", a_node("n0")) == changes.NOTHING
+    assert cluster.change("Node", a_node("n0")) == cluster_events.NOTHING
     assert cluster.loads.end == before
 
 
 @pytest.mark.parametrize(
     ("other", "kind"),
     [
-        ({"cpu": 8}, changes.NODE_ALLOCATABLE),
-        ({"unschedulable": True}, changes.NODE_UNSCHEDULABLE),
-        ({"taints": ["a=:NoSchedule"]}, changes.NODE_TAINTS),
-        ({"labels": {"a": "b"}}, changes.NODE_LABELS),
-        ({"images": {"app": 5}}, changes.NODE_IMAGES),
+        ({"cpu": 8}, cluster_events.NODE_ALLOCATABLE),
+        ({"unschedulable": True}, cluster_events.NODE_UNSCHEDULABLE),
+        ({"taints": ["a=:NoSchedule"]}, cluster_events.NODE_TAINTS),
+        ({"labels": {"a": "b"}}, cluster_events.NODE_LABELS),
+        ({"images": {"app": 5}}, cluster_events.NODE_IMAGES),
     ],
 )
 def test_a_change_of_a_node_says_what_changed(other, kind):
@@ -88,7 +89,7 @@ def test_ranks_do_not_depend_on_arrival_even_when_they_collide(monkeypatch):
             _, salt, name = self.text.decode().split("/")
             return bytes([int(salt), len(name), 0, 0, 0, 0, 0, 0])
 
-    monkeypatch.setattr("muster.scheduler.columns.blake2b", Digest)
+    monkeypatch.setattr("muster.scheduler.cache.node_columns.blake2b", Digest)
     ranks = []
     for order in ("abc", "cba", "bca"):
         columns = NodeColumns()
@@ -118,7 +119,7 @@ def test_a_bound_pod_counts_on_its_node():
 
 def test_a_pod_without_a_node_does_not_count():
     cluster = a_cluster(a_node())
-    assert cluster.change("Pod", a_pod("p")) == changes.NOTHING
+    assert cluster.change("Pod", a_pod("p")) == cluster_events.NOTHING
     assert cpu(cluster) == 0
     assert not cluster.pods
 
@@ -126,32 +127,32 @@ def test_a_pod_without_a_node_does_not_count():
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_frees_its_room(phase):
     cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    assert cluster.change("Pod", a_pod("p", on="n0", phase=phase)) == {changes.POD_GONE}
+    assert cluster.change("Pod", a_pod("p", on="n0", phase=phase)) == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
-    assert cluster.change("Pod", a_pod("p", on="n0", phase=phase)) == changes.NOTHING
+    assert cluster.change("Pod", a_pod("p", on="n0", phase=phase)) == cluster_events.NOTHING
 
 
 def test_a_pod_being_deleted_keeps_its_room_until_it_is_gone():
     cluster = a_cluster(a_node(), a_pod("p", on="n0"))
     cluster.change("Pod", a_pod("p", on="n0", deleting=True))
     assert cpu(cluster) == 1000
-    assert cluster.remove("Pod", "ns", "p") == {changes.POD_GONE}
+    assert cluster.remove("Pod", "ns", "p") == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
-    assert cluster.remove("Pod", "ns", "p") == changes.NOTHING
+    assert cluster.remove("Pod", "ns", "p") == cluster_events.NOTHING
 
 
 def test_an_update_that_changes_nothing_the_scheduler_reads_is_no_news():
     cluster = a_cluster(a_node(), a_pod("p", on="n0"))
     before = cluster.loads.end
     running = a_pod("p", on="n0", phase="Running", terminationGracePeriodSeconds=5)
-    assert cluster.change("Pod", running) == changes.NOTHING
+    assert cluster.change("Pod", running) == cluster_events.NOTHING
     assert cluster.loads.end == before
     assert cluster.pods["ns-p"].pod is running
 
 
 def test_a_resized_pod_counts_with_its_new_size():
     cluster = a_cluster(a_node(), a_pod("p", cpu=1, on="n0"))
-    assert changes.POD_CHANGED in cluster.change("Pod", a_pod("p", cpu=3, on="n0"))
+    assert cluster_events.POD_CHANGED in cluster.change("Pod", a_pod("p", cpu=3, on="n0"))
     assert cpu(cluster) == 3000
 
 
@@ -174,7 +175,7 @@ def test_pods_of_a_removed_node_wait_for_it_to_come_back_or_leave():
 
 def test_a_pod_that_loses_its_node_no_longer_counts():
     cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    assert cluster.change("Pod", a_pod("p")) == {changes.POD_GONE}
+    assert cluster.change("Pod", a_pod("p")) == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
 
 
@@ -184,16 +185,16 @@ def test_a_new_pod_of_the_same_name_means_that_the_old_one_is_gone():
     again = msgspec.structs.replace(again, metadata=msgspec.structs.replace(again.metadata, uid="other"))
     cluster.change("Pod", again)
     assert cpu(cluster) == 2000
-    assert cluster.remove("Pod", "ns", "p", "ns-p") == changes.NOTHING
+    assert cluster.remove("Pod", "ns", "p", "ns-p") == cluster_events.NOTHING
     assert cpu(cluster) == 2000
-    assert cluster.remove("Pod", "ns", "p", "other") == {changes.POD_GONE}
+    assert cluster.remove("Pod", "ns", "p", "other") == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
 
 
 def test_an_unknown_kind_is_no_news():
     cluster = a_cluster(a_node())
-    assert cluster.change("ConfigMap", a_pod()) == changes.NOTHING
-    assert cluster.remove("ConfigMap", "ns", "x") == changes.NOTHING
+    assert cluster.change("ConfigMap", a_pod()) == cluster_events.NOTHING
+    assert cluster.remove("ConfigMap", "ns", "x") == cluster_events.NOTHING
 
 
 # --- assumptions ------------------------------------------------------------------------------------
@@ -265,11 +266,11 @@ def test_caches_grow_with_the_cluster():
 
 
 def test_only_so_many_shapes_are_cached(monkeypatch):
-    monkeypatch.setattr("muster.scheduler.cluster._CACHED_SLOTS", 1)
+    monkeypatch.setattr("muster.scheduler.runtime.evaluator._CACHED_SLOTS", 1)
     cluster = a_cluster(a_node())
     for i in range(70):
-        cluster.standing(cluster.shape(a_pod(cpu=f"{i + 1}m"), PROFILE))
-    assert len(cluster._standings) == 64
+        evaluator_of(cluster).feasibility(evaluator_of(cluster).shape(a_pod(cpu=f"{i + 1}m"), PROFILE))
+    assert len(evaluator_of(cluster)._feasibility) == 64
 
 
 def test_a_log_says_which_slots_changed_since():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muster.scheduler.config import Config, default_config, load
-from muster.scheduler.constraints.base import Constraint, Reach
-from muster.scheduler.profile import KEPT_ELSEWHERE, Profile, default_profile
+from muster.scheduler.framework.plugin import DependsOn, Plugin
+from muster.scheduler.runtime.config import Config, default_config, load
+from muster.scheduler.runtime.profile import KEPT_ELSEWHERE, Profile, default_profile
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 WEIGHTS = {
@@ -46,9 +46,9 @@ ALL_NAMES = [
 ]
 
 
-class Mine(Constraint):
+class Mine(Plugin):
     name = "Mine"
-    scores = Reach.NODE
+    scores = DependsOn.NODE
     arguments = None
 
 

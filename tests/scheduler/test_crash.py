@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from muster.api import groups as api
-from muster.scheduler import decisions as d
+from muster.scheduler.interface import decisions as d
 from tests.scheduler.worlds import TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 HIGH, LOW = 100, 10
@@ -37,7 +37,7 @@ def run_until(world: TestWorld, write: int, after: bool) -> bool:
                 continue
             return False
         for decision in decisions:
-            if isinstance(decision, d.Emit):
+            if isinstance(decision, d.RecordEvent):
                 continue
             if done == write and not after:
                 return True
@@ -65,7 +65,7 @@ def settle(world: TestWorld) -> None:
 def writes_of(slow: bool) -> int:
     world = a_full_world(slow)
     assert not run_until(world, 10**9, after=True)
-    return len([x for x in world.log if not isinstance(x, d.Emit)])
+    return len([x for x in world.log if not isinstance(x, d.RecordEvent)])
 
 
 def check_settled(world: TestWorld) -> None:

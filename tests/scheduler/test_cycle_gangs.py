@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from muster.api import groups as api
-from muster.scheduler import decisions as d
+from muster.scheduler.interface import decisions as d
 from tests.scheduler.worlds import RACK, a_basic, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 

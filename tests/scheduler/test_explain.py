@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from muster.api import types
-from muster.scheduler.explain import Explanation, explain, find
+from muster.scheduler.explain.explain import Explanation, explain, find
 from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler.faults import find_fault
-from muster.scheduler.groups import Forest, Group
-from muster.scheduler.planning.demand import GroupKey
+from muster.scheduler.groups.forest import Forest
+from muster.scheduler.groups.group import Group
+from muster.scheduler.groups.validity import find_fault
+from muster.scheduler.interface.keys import EntityKey
 from tests.scheduler.worlds import a_composite, a_gang, a_pod
 
 TREE = [
@@ -22,7 +23,7 @@ TREE = [
 
 def put(forest: Forest, thing) -> None:
     if type(thing).__name__ == "Pod":
-        forest.put_member(thing, GroupKey("PodGroup", "ns", thing.spec.scheduling_group.pod_group_name))
+        forest.put_member(thing, EntityKey("PodGroup", "ns", thing.spec.scheduling_group.pod_group_name))
     else:
         forest.put_group(thing)
 
@@ -48,7 +49,7 @@ def test_counters_do_not_depend_on_the_order_of_arrival(things: list):
     for thing in things:
         put(forest, thing)
     assert state(forest) == state(complete())
-    top = forest.groups[GroupKey("CompositePodGroup", "ns", "top")]
+    top = forest.groups[EntityKey("CompositePodGroup", "ns", "top")]
     assert (top.admissible, top.gated, top.pending_below) == (True, 1, 5)
 
 
@@ -62,7 +63,7 @@ def test_what_is_taken_away_and_put_back_leaves_no_trace(things: list, data: st.
         if kind == "Pod":
             forest.drop_member(thing.metadata.uid)
         else:
-            forest.drop_group(GroupKey(kind, "ns", thing.metadata.name))
+            forest.drop_group(EntityKey(kind, "ns", thing.metadata.name))
     for thing in data.draw(st.permutations(gone)):
         put(forest, thing)
     assert state(forest) == state(complete())
@@ -75,7 +76,7 @@ def test_an_empty_forest_keeps_nothing():
         if kind == "Pod":
             forest.drop_member(thing.metadata.uid)
         else:
-            forest.drop_group(GroupKey(kind, "ns", thing.metadata.name))
+            forest.drop_group(EntityKey(kind, "ns", thing.metadata.name))
     assert forest.groups == {}
     assert forest.members == {}
 
@@ -124,8 +125,8 @@ def test_a_member_joins_in_constant_time():
     Group.subtree = counting  # type: ignore[method-assign]
     try:
         for i in range(2_000):
-            forest.put_member(a_pod(f"p{i}", "g"), GroupKey("PodGroup", "ns", "g"))
+            forest.put_member(a_pod(f"p{i}", "g"), EntityKey("PodGroup", "ns", "g"))
     finally:
         Group.subtree = count  # type: ignore[method-assign]
     assert not touched
-    assert forest.groups[GroupKey("PodGroup", "ns", "g")].known == 2_000
+    assert forest.groups[EntityKey("PodGroup", "ns", "g")].known == 2_000

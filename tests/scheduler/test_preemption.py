@@ -7,7 +7,7 @@ import pytest
 
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler import decisions as d
+from muster.scheduler.interface import decisions as d
 from tests.scheduler.worlds import RACK, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 HIGH, LOW = 100, 10

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from muster.api import groups as api
-from muster.scheduler import decisions as d
+from muster.scheduler.interface import decisions as d
 from tests.properties.preemption_worlds import a_budget
 from tests.scheduler.worlds import (
     BLOCK,

@@ -7,26 +7,27 @@ from typing import Any
 
 import pytest
 
-from muster.scheduler.planning.demand import GroupKey
-from muster.scheduler.queue import ACTIVE, BACKOFF, FALLBACK_SECONDS, PARKED, Lack, Queue, Root, Want
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.queue.entity import ACTIVE, BACKOFF, PARKED, CapacityHint, QueuedEntity, RequeueHints
+from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS, SchedulingQueue
 
 
-def a_root(name: str, priority: int = 0, created: str = "", **fields: Any) -> Root:
-    return Root(GroupKey("PodGroup", "ns", name), priority=priority, created=created, uid=name, **fields)
+def a_root(name: str, priority: int = 0, created: str = "", **fields: Any) -> QueuedEntity:
+    return QueuedEntity(EntityKey("PodGroup", "ns", name), priority=priority, created=created, uid=name, **fields)
 
 
 def a_shape(number: int = 1) -> Any:
     return SimpleNamespace(id=number)
 
 
-def queue_of(*roots: Root) -> Queue:
-    queue = Queue()
+def queue_of(*roots: QueuedEntity) -> SchedulingQueue:
+    queue = SchedulingQueue()
     for root in roots:
         queue.activate(queue.add(root, 0.0))
     return queue
 
 
-def taken(queue: Queue) -> list[str]:
+def taken(queue: SchedulingQueue) -> list[str]:
     names = []
     while (root := queue.pop()) is not None:
         names.append(root.key.name)
@@ -47,7 +48,7 @@ def test_a_parked_root_comes_back_by_its_timer_at_the_latest():
     queue = queue_of(a_root("a"))
     root = queue.pop()
     assert root is not None
-    queue.park(root, Lack(), 5.0)
+    queue.park(root, RequeueHints(), 5.0)
     assert queue.next_due() == 5.0 + FALLBACK_SECONDS
     queue.tick(5.0 + FALLBACK_SECONDS)
     assert root.state == ACTIVE
@@ -55,29 +56,31 @@ def test_a_parked_root_comes_back_by_its_timer_at_the_latest():
 
 def test_backoff_doubles_up_to_its_cap():
     queue = queue_of(a_root("a"))
-    root = queue.roots[GroupKey("PodGroup", "ns", "a")]
+    root = queue.roots[EntityKey("PodGroup", "ns", "a")]
     waits = []
     for now in range(0, 600, 100):
-        queue.park(root, Lack(), float(now))
+        queue.park(root, RequeueHints(), float(now))
         waits.append(root.ready_at - now)
     assert waits == [1, 2, 4, 8, 10, 10]
 
 
-def parked(queue: Queue, root: Root, seats: int, shape: Any, now: float = 0.0, **want: Any) -> Root:
+def parked(
+    queue: SchedulingQueue, root: QueuedEntity, seats: int, shape: Any, now: float = 0.0, **want: Any
+) -> QueuedEntity:
     queue.add(root, now)
-    queue.park(root, Lack((Want(shape, seats, **want),)), now)
+    queue.park(root, RequeueHints((CapacityHint(shape, seats, **want),)), now)
     return root
 
 
 def test_only_as_many_roots_wake_as_the_room_could_serve_best_first():
-    queue, shape = Queue(), a_shape()
+    queue, shape = SchedulingQueue(), a_shape()
     roots = [parked(queue, a_root(f"r{i}", priority=i), 2, shape) for i in range(5)]
     queue.room_appeared(lambda want: (5, 5), 1.0)
     assert [root.state for root in roots] == [PARKED, PARKED, ACTIVE, ACTIVE, ACTIVE]
 
 
 def test_a_root_that_needs_more_than_any_domain_has_stays_parked():
-    queue, shape = Queue(), a_shape()
+    queue, shape = SchedulingQueue(), a_shape()
     large = parked(queue, a_root("large", 9), 8, shape, topology="rack")
     small = parked(queue, a_root("small"), 3, shape, topology="rack")
     queue.room_appeared(lambda want: (4, 20), 1.0)
@@ -85,12 +88,12 @@ def test_a_root_that_needs_more_than_any_domain_has_stays_parked():
 
 
 def test_shapes_are_looked_at_once_however_many_roots_wait():
-    queue, shape = Queue(), a_shape()
+    queue, shape = SchedulingQueue(), a_shape()
     for i in range(100):
         parked(queue, a_root(f"r{i}"), 4, shape)
-    asked: list[Want] = []
+    asked: list[CapacityHint] = []
 
-    def capacity(want: Want) -> tuple[int, int]:
+    def capacity(want: CapacityHint) -> tuple[int, int]:
         asked.append(want)
         return 0, 0
 
@@ -99,7 +102,7 @@ def test_shapes_are_looked_at_once_however_many_roots_wait():
 
 
 def test_a_woken_root_that_fails_passes_its_turn_on():
-    queue, shape = Queue(), a_shape()
+    queue, shape = SchedulingQueue(), a_shape()
     first, second = (parked(queue, a_root(name, priority), 2, shape) for name, priority in (("a", 2), ("b", 1)))
     queue.room_appeared(lambda want: (2, 2), 1.0)
     assert (first.state, second.state) == (ACTIVE, PARKED)
@@ -110,7 +113,7 @@ def test_a_woken_root_that_fails_passes_its_turn_on():
 
 
 def test_a_wake_skips_the_backoff_but_a_flurry_of_failures_serves_it():
-    queue, shape = Queue(), a_shape()
+    queue, shape = SchedulingQueue(), a_shape()
     root = parked(queue, a_root("a"), 1, shape, now=0.0)
     for now in (0.1, 0.2):
         queue.wake(root, now)
@@ -125,17 +128,17 @@ def test_a_wake_skips_the_backoff_but_a_flurry_of_failures_serves_it():
 
 
 def test_a_cure_wakes_only_the_roots_it_could_help():
-    queue = Queue()
+    queue = SchedulingQueue()
     spread, other = a_root("spread"), a_root("other")
     for root, culprit in ((spread, "PodTopologySpread"), (other, "NodeAffinity")):
         queue.add(root, 0.0)
-        queue.park(root, Lack(culprits=frozenset({culprit})), 0.0)
+        queue.park(root, RequeueHints(culprits=frozenset({culprit})), 0.0)
     queue.cured(["PodTopologySpread"], 1.0)
     assert (spread.state, other.state) == (ACTIVE, PARKED)
 
 
 def test_a_dropped_root_is_forgotten_everywhere():
-    queue, shape = Queue(), a_shape()
+    queue, shape = SchedulingQueue(), a_shape()
     root = parked(queue, a_root("a"), 1, shape)
     queue.drop(root.key)
     queue.room_appeared(lambda want: (9, 9), 1.0)
@@ -146,7 +149,7 @@ def test_a_dropped_root_is_forgotten_everywhere():
 
 @pytest.mark.parametrize("weak", [True, False])
 def test_waking_ten_thousand_roots_costs_no_more_than_sorting_them(weak: bool):
-    queue, shape = Queue(), a_shape()
+    queue, shape = SchedulingQueue(), a_shape()
     for i in range(10_000):
         parked(queue, a_root(f"r{i:05d}"), 1, shape, weak=weak)
     queue.room_appeared(lambda want: (3, 3), 1.0)

@@ -9,8 +9,9 @@ import pytest
 
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler import decisions as d
-from muster.scheduler import events
+from muster.scheduler.interface import decisions as d
+from muster.scheduler.interface import events
+from muster.scheduler.interface.keys import ObjectRef
 from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 HIGH, LOW = 100, 10
@@ -48,9 +49,9 @@ def forbid(world: TestWorld, name: str) -> None:
     """The API refuses to delete one pod."""
     delete = world._evict
 
-    def evict(ref: d.Ref) -> None:
+    def evict(ref: ObjectRef) -> None:
         if ref.name == name:
-            world.brain.handle(events.EvictFailed(ref.uid, "forbidden"), world.now)
+            world.brain.handle(events.EvictionFailed(ref.uid, "forbidden"), world.now)
         else:
             delete(ref)
 

@@ -6,14 +6,15 @@ import gc
 
 import pytest
 
-from muster.scheduler.profile import default_profile
+from muster.scheduler.runtime.profile import default_profile
 from tests.scheduler.constraints.builders import HOST, a_cluster, a_node, a_pod, asked
+from tests.scheduler.evaluators import evaluator_of
 
 PROFILE = default_profile()
 
 
 def one_shape(cluster, *pods):
-    shapes = [cluster.shape(pod, PROFILE) for pod in pods]
+    shapes = [evaluator_of(cluster).shape(pod, PROFILE) for pod in pods]
     return all(shape is shapes[0] for shape in shapes)
 
 
@@ -59,7 +60,7 @@ def test_whatever_scheduling_looks_at_splits_a_shape(other):
 
 def test_profiles_do_not_share_shapes():
     cluster = a_cluster()
-    assert cluster.shape(a_pod(), PROFILE) is not cluster.shape(a_pod(), default_profile())
+    assert evaluator_of(cluster).shape(a_pod(), PROFILE) is not evaluator_of(cluster).shape(a_pod(), default_profile())
 
 
 def test_a_label_splits_shapes_once_a_selector_mentions_it():
@@ -78,29 +79,29 @@ def test_running_pods_are_told_apart_too_once_a_selector_mentions_a_label():
 def test_a_pod_on_an_unknown_node_is_told_apart_before_its_node_comes():
     cluster = a_cluster(a_pod("a", on="n0", labels={"index": "1"}))
     hermit = a_pod("hermit", affinity=looking_at("index"))
-    cluster.shape(hermit, PROFILE)
+    evaluator_of(cluster).shape(hermit, PROFILE)
     cluster.change("Node", a_node("n0"))
     assert asked(cluster, hermit).nodes == set()
 
 
 def test_a_selector_nobody_knew_of_cannot_come_up_in_a_trial():
     cluster = a_cluster(a_node())
-    with cluster.trial(), pytest.raises(RuntimeError):
-        cluster.shape(a_pod(affinity=looking_at("index")), PROFILE)
+    with evaluator_of(cluster).trial(), pytest.raises(RuntimeError):
+        evaluator_of(cluster).shape(a_pod(affinity=looking_at("index")), PROFILE)
 
 
 def test_requests_cover_every_resource_known_by_now():
     cluster = a_cluster(a_node())
-    shape = cluster.shape(a_pod(cpu=1, memory="1Mi"), PROFILE)
-    assert shape.requests.tolist() == [1000, 1024**2, 1]
+    shape = evaluator_of(cluster).shape(a_pod(cpu=1, memory="1Mi"), PROFILE)
+    assert shape.request_vector(cluster).tolist() == [1000, 1024**2, 1]
     cluster.change("Node", a_node("n1", gpu=2))
-    assert shape.requests.tolist() == [1000, 1024**2, 1, 0]
+    assert shape.request_vector(cluster).tolist() == [1000, 1024**2, 1, 0]
     assert "like ns/pod" in repr(shape)
 
 
 def test_a_shape_nobody_holds_is_forgotten():
     cluster = a_cluster(a_node())
-    shape = cluster.shape(a_pod(affinity=looking_at("x")), PROFILE)
+    shape = evaluator_of(cluster).shape(a_pod(affinity=looking_at("x")), PROFILE)
     assert list(cluster.tallies.carried())
     del shape
     gc.collect()
@@ -113,7 +114,7 @@ def test_a_tally_nobody_reads_is_left_out_of_its_classes():
     assert question.nodes == set()
     seen = cluster.pods["ns-seen"].footprint.label_class
     assert len(seen.tallies) == 1
-    cluster._standings.clear()
+    evaluator_of(cluster)._feasibility.clear()
     del question
     gc.collect()
     cluster.change("Pod", a_pod("again", on="n0", labels={"x": "1"}))

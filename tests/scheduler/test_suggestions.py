@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api import types
-from muster.scheduler.explain import explain, find
-from muster.scheduler.explanation import Suggestion
-from muster.scheduler.suggestions import ACTIONS
+from muster.scheduler.explain.explain import explain, find
+from muster.scheduler.explain.explanation import Suggestion
+from muster.scheduler.explain.suggestions import ACTIONS
 from tests.scheduler.worlds import BLOCK, RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 change = msgspec.structs.replace

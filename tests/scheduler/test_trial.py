@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler.cluster import Cluster
-from muster.scheduler.constraints import DEFAULT
-from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
-from muster.scheduler.profile import Profile, default_profile
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.plugins import DEFAULT
+from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from muster.scheduler.runtime.profile import Profile, default_profile
 from tests.properties import random_worlds as worlds
 from tests.scheduler.constraints.builders import a_claim, a_class, a_cluster, a_node, a_pod, a_volume, asked, using
+from tests.scheduler.evaluators import evaluator_of
 
 often = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 CURVE = {"shape": [{"utilization": 0, "score": 3}, {"utilization": 60, "score": 10}, {"utilization": 100, "score": 1}]}
@@ -60,7 +61,11 @@ def everything(cluster: Cluster) -> dict[str, object]:
 
 
 def keys(cluster: Cluster, shapes: list) -> list[bytes]:
-    return [cluster.standing(shape).key.tobytes() + cluster.standing(shape).seats().tobytes() for shape in shapes]
+    return [
+        evaluator_of(cluster).feasibility(shape).key.tobytes()
+        + evaluator_of(cluster).feasibility(shape).seats().tobytes()
+        for shape in shapes
+    ]
 
 
 @often
@@ -71,11 +76,11 @@ def test_a_trial_leaves_every_count_and_every_cached_key_as_it_was(seed: int) ->
     pods = [worlds.a_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
     for pod in pods:
         cluster.change("Pod", pod)
-    shapes = [cluster.shape(pod, PROFILES[0]) for pod in pods]
+    shapes = [evaluator_of(cluster).shape(pod, PROFILES[0]) for pod in pods]
     for shape in shapes:
-        cluster.standing(shape).totals(np.arange(cluster.size))
+        evaluator_of(cluster).feasibility(shape).totals(np.arange(cluster.size))
     before, cached = everything(cluster), keys(cluster, shapes)
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         marks: list[tuple[int, dict[str, object]]] = []
         for _ in range(15):
             _something(draw, cluster, trial, shapes, marks)
@@ -130,9 +135,9 @@ def test_a_trial_leaves_claims_and_kept_volumes_as_they_were(seed: int) -> None:
     if draw.random() < 0.5:
         cluster.forget("ns-p0")
     pods = [using(f"c{i}", *(["c4"] if draw.random() < 0.3 else []), name=f"q{i}") for i in range(4)]
-    shapes = [cluster.shape(pod, PROFILES[0]) for pod in pods]
+    shapes = [evaluator_of(cluster).shape(pod, PROFILES[0]) for pod in pods]
     before, cached = everything(cluster), keys(cluster, shapes)
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         marks: list[tuple[int, dict[str, object]]] = []
         for _ in range(12):
             _something(draw, cluster, trial, shapes, marks)
@@ -146,16 +151,16 @@ def test_many_at_once_is_the_same_as_one_after_another(seed: int, profile: Profi
     draw = Random(seed)
     cluster = a_random_cluster(draw, nodes=draw.randint(1, 12), rules=draw.choice((0, 0.2)))
     pod = worlds.a_pod(draw, "new", rules=draw.choice((0, 0.5)))
-    shape = cluster.shape(pod, profile)
+    shape = evaluator_of(cluster).shape(pod, profile)
     mask = np.array([draw.random() < 0.7 for _ in range(cluster.size)]) if masked else None
     count = draw.randint(1, 60)
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         one_by_one: list[int] = []
         while len(one_by_one) < count and (slot := trial.best(shape, mask)) >= 0:
             trial.place(shape, slot)
             one_by_one.append(slot)
         used = cluster.used.copy()
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         assert trial.place_many(shape, count, mask) == one_by_one
         assert np.array_equal(cluster.used, used)
 
@@ -165,17 +170,17 @@ def test_many_at_once_is_the_same_as_one_after_another(seed: int, profile: Profi
 def test_evicting_many_at_once_is_the_same_as_one_after_another(seed: int) -> None:
     draw = Random(seed)
     cluster = a_random_cluster(draw, nodes=draw.randint(1, 6), rules=draw.choice((0, 0.2)))
-    shape = cluster.shape(worlds.a_pod(draw, "new", rules=draw.choice((0, 0.5))), PROFILES[0])
+    shape = evaluator_of(cluster).shape(worlds.a_pod(draw, "new", rules=draw.choice((0, 0.5))), PROFILES[0])
     uids = sorted(cluster.pods)
     victims = draw.sample(uids, draw.randint(0, len(uids)))
     back = draw.sample(victims, draw.randint(0, len(victims)))
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         for uid in victims:
             trial.evict(uid)
         for uid in back:
             trial.restore(uid)
         seats, expected, evicted = trial.seats(shape).tolist(), everything(cluster), set(trial.evicted)
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         trial.evict_all(victims)
         trial.restore_all(back)
         assert trial.seats(shape).tolist() == seats
@@ -187,7 +192,7 @@ def test_a_pod_is_evicted_once_and_restored_once() -> None:
     cluster = a_cluster(a_node("n0"))
     cluster.change("Pod", a_pod("p", on="n0"))
     (uid,) = cluster.pods
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         for wrong in (lambda: trial.restore_all([uid]), lambda: trial.evict_all([uid, uid])):
             with pytest.raises(ValueError, match=uid):
                 wrong()
@@ -201,8 +206,8 @@ def test_decisions_do_not_depend_on_the_order_in_which_nodes_came(seed: int) -> 
     first, second = a_cluster(*nodes), a_cluster(*draw.sample(nodes, 8))
     answers = []
     for cluster in (first, second):
-        shape = cluster.shape(a_pod(), PROFILES[0])
-        with cluster.trial() as trial:
+        shape = evaluator_of(cluster).shape(a_pod(), PROFILES[0])
+        with evaluator_of(cluster).trial() as trial:
             answers.append([cluster.names[slot] for slot in trial.place_many(shape, 20)])
     assert answers[0] == answers[1]
 
@@ -212,10 +217,10 @@ def test_decisions_do_not_depend_on_the_order_in_which_nodes_came(seed: int) -> 
 def test_seats_of_an_independent_shape_are_exactly_what_fits(seed: int) -> None:
     draw = Random(seed)
     cluster = a_random_cluster(draw, rules=0)
-    shape = cluster.shape(worlds.a_pod(draw, "new", rules=0.3), PROFILES[0])
-    if not shape.independent:
+    shape = evaluator_of(cluster).shape(worlds.a_pod(draw, "new", rules=0.3), PROFILES[0])
+    if not evaluator_of(cluster).independent(shape):
         return
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         for slot, seats in enumerate(trial.seats(shape)[:3].tolist()):
             mark = trial.mark()
             placed = 0
@@ -228,13 +233,17 @@ def test_seats_of_an_independent_shape_are_exactly_what_fits(seed: int) -> None:
 
 def test_only_one_trial_is_open_at_a_time():
     cluster = a_cluster(a_node())
-    with cluster.trial(), pytest.raises(RuntimeError, match="open already"), cluster.trial():
+    with (
+        evaluator_of(cluster).trial(),
+        pytest.raises(RuntimeError, match="open already"),
+        evaluator_of(cluster).trial(),
+    ):
         pass
 
 
 def test_the_cluster_does_not_change_under_a_trial():
     cluster = a_cluster(a_node(), a_pod("running", on="n0"))
-    with cluster.trial():
+    with evaluator_of(cluster).trial():
         for attempt in (
             lambda: cluster.change("Pod", a_pod("other", on="n0")),
             lambda: cluster.remove("Pod", "ns", "running"),
@@ -248,18 +257,18 @@ def test_the_cluster_does_not_change_under_a_trial():
 def test_a_trial_that_ends_in_an_error_is_undone_too():
     cluster = a_cluster(a_node())
     question = asked(cluster, a_pod())
-    with pytest.raises(KeyError), cluster.trial() as trial:
+    with pytest.raises(KeyError), evaluator_of(cluster).trial() as trial:
         trial.place(question.shape, 0, 3)
         trial.evict("nobody")
     assert not cluster.used.any()
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         assert trial.best(question.shape) == 0
 
 
 def test_evicting_makes_room_and_restoring_takes_it_back():
     cluster = a_cluster(a_node(cpu=4), a_pod("running", cpu=3, on="n0"))
     question = asked(cluster, a_pod(cpu=2))
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         assert trial.best(question.shape) == -1
         trial.evict("ns-running")
         with pytest.raises(ValueError, match="evicted already"):
@@ -271,7 +280,7 @@ def test_evicting_makes_room_and_restoring_takes_it_back():
 
 def test_a_pod_whose_node_is_unknown_can_be_evicted_without_effect():
     cluster = a_cluster(a_node(), a_pod("lost", on="gone"))
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         trial.evict("ns-lost")
         trial.restore("ns-lost")
         assert not cluster.used.any()
@@ -300,7 +309,7 @@ def test_a_mask_limits_the_choice_and_the_comparison():
         a_node("softer", taints=["a=:PreferNoSchedule"]),
     )
     question = asked(cluster, a_pod())
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         assert cluster.names[trial.best(question.shape)] == "clean"
         mask = np.array([name != "clean" for name in cluster.names])
         assert cluster.names[trial.best(question.shape, mask)] in ("soft", "softer")
@@ -316,11 +325,11 @@ def test_a_rule_that_cannot_look_ahead_makes_many_go_one_by_one():
             return False
 
     cluster = a_cluster(*(a_node(f"n{i}") for i in range(3)))
-    plain = cluster.shape(a_pod(), Profile("a", [NodeResourcesFit()]))
-    halves = cluster.shape(a_pod(), Profile("b", [Halves()]))
-    with cluster.trial() as trial:
+    plain = evaluator_of(cluster).shape(a_pod(), Profile("a", [NodeResourcesFit()]))
+    halves = evaluator_of(cluster).shape(a_pod(), Profile("b", [Halves()]))
+    with evaluator_of(cluster).trial() as trial:
         expected = trial.place_many(plain, 12)
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         assert trial.place_many(halves, 12) == expected
     assert len(expected) == 12
 
@@ -341,7 +350,7 @@ def test_assuming_many_pods_counts_as_assuming_them_in_turn(seed: int) -> None:
     for cluster in (at_once, in_turn):
         for pod in pods:
             cluster.change("Pod", pod)
-            cluster.standing(cluster.shape(pod, PROFILES[0]))
+            evaluator_of(cluster).feasibility(evaluator_of(cluster).shape(pod, PROFILES[0]))
 
     at_once.assume_many([(pod, at_once.footprint(pod), node) for pod, node in seats])
     for pod, node in seats:
@@ -349,7 +358,7 @@ def test_assuming_many_pods_counts_as_assuming_them_in_turn(seed: int) -> None:
 
     assert everything(at_once) == everything(in_turn)
     assert register(at_once) == register(in_turn)
-    shapes = [[cluster.shape(pod, PROFILES[0]) for pod in pods] for cluster in (at_once, in_turn)]
+    shapes = [[evaluator_of(cluster).shape(pod, PROFILES[0]) for pod in pods] for cluster in (at_once, in_turn)]
     assert keys(at_once, shapes[0]) == keys(in_turn, shapes[1])
 
 

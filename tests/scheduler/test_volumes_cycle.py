@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from muster.api import types
-from muster.scheduler import decisions as d
-from muster.scheduler import events
-from muster.scheduler.storage import SELECTED_NODE
+from muster.scheduler.cache.volumes import SELECTED_NODE
+from muster.scheduler.interface import decisions as d
+from muster.scheduler.interface import events
+from muster.scheduler.interface.keys import ObjectRef
 from tests.scheduler.worlds import ZONE, TestWorld, a_gang, a_node, a_pod, a_world
 
 PROVISIONED, LOCAL = "example.com/disk", "kubernetes.io/no-provisioner"
@@ -73,14 +74,14 @@ def turn(world: TestWorld) -> list[d.Decision]:
     """The next turn that says something about volumes or binds, not carried out."""
     for _ in range(20):
         decisions = world.brain.next(world.now)
-        found = [each for each in decisions if isinstance(each, d.Bind | d.SelectNode | d.KeepVolume)]
+        found = [each for each in decisions if isinstance(each, d.Bind | d.SelectVolumeNode | d.PromiseVolume)]
         if found or not decisions:
             return found
     raise AssertionError("the brain does not come to rest")
 
 
 def claim_of(decision: d.Decision) -> str:
-    assert isinstance(decision, d.SelectNode | d.KeepVolume)
+    assert isinstance(decision, d.SelectVolumeNode | d.PromiseVolume)
     return decision.claim.name
 
 
@@ -93,7 +94,7 @@ def fail(world: TestWorld, *decisions: d.Decision) -> None:
 def test_a_waiting_claim_gets_the_node_of_its_pod_before_the_bind() -> None:
     world = two_zones().add(a_class(zones=("b",)), a_claim("data"), using("data", "p"))
     select, bind = turn(world)
-    assert select == d.SelectNode(d.Ref("PersistentVolumeClaim", "ns", "data", "claim-data"), "b")
+    assert select == d.SelectVolumeNode(ObjectRef("PersistentVolumeClaim", "ns", "data", "claim-data"), "b")
     assert isinstance(bind, d.Bind)
     assert bind.node == "b"
 
@@ -107,7 +108,7 @@ def test_a_bound_claim_needs_nothing() -> None:
 def test_a_free_volume_is_kept_for_the_claim_that_counted_on_it() -> None:
     world = two_zones().add(a_class(LOCAL), a_volume("pv", "b"), a_claim("data"), using("data", "p"))
     keep, bind = turn(world)
-    assert keep == d.KeepVolume("pv", d.Ref("PersistentVolumeClaim", "ns", "data", "claim-data"))
+    assert keep == d.PromiseVolume("pv", ObjectRef("PersistentVolumeClaim", "ns", "data", "claim-data"))
     assert isinstance(bind, d.Bind)
     assert bind.node == "b"
 
@@ -117,7 +118,7 @@ def test_a_gang_asks_for_all_its_volumes_in_one_turn() -> None:
     world.add(*(a_claim(f"data-{i}") for i in range(2)))
     world.add(*(using(f"data-{i}", f"g-{i}", group="g") for i in range(2)), a_pod("g-2", group="g"))
     decisions = turn(world)
-    assert sorted(claim_of(each) for each in decisions if isinstance(each, d.SelectNode)) == ["data-0", "data-1"]
+    assert sorted(claim_of(each) for each in decisions if isinstance(each, d.SelectVolumeNode)) == ["data-0", "data-1"]
     assert sum(isinstance(each, d.Bind) for each in decisions) == 3
 
 
@@ -132,7 +133,7 @@ def test_two_members_keep_two_volumes() -> None:
     world = two_zones().add(a_class(LOCAL), a_gang("g", min_count=2), a_volume("pv-0", "a"), a_volume("pv-1", "a"))
     world.add(a_claim("data-0"), a_claim("data-1"))
     world.add(using("data-0", "g-0", group="g"), using("data-1", "g-1", group="g"))
-    kept = [each.volume for each in turn(world) if isinstance(each, d.KeepVolume)]
+    kept = [each.volume for each in turn(world) if isinstance(each, d.PromiseVolume)]
     assert sorted(kept) == ["pv-0", "pv-1"]
 
 
@@ -149,7 +150,7 @@ def test_a_refused_volume_is_asked_for_again_but_not_at_once() -> None:
     fail(world, *decisions)
     assert turn(world) == []
     world.now += 1.0
-    assert [type(each) for each in turn(world)] == [d.SelectNode, d.Bind]
+    assert [type(each) for each in turn(world)] == [d.SelectVolumeNode, d.Bind]
 
 
 def test_a_gang_whose_volumes_fail_gives_all_its_seats_back() -> None:
@@ -166,7 +167,7 @@ def test_a_gang_whose_volumes_fail_gives_all_its_seats_back() -> None:
 def test_a_volume_under_way_ties_the_pod_to_its_node() -> None:
     world = two_zones().add(a_class(), a_claim("data", chosen="b"), using("data", "p"))
     select, bind = turn(world)
-    assert isinstance(select, d.SelectNode)
+    assert isinstance(select, d.SelectVolumeNode)
     assert isinstance(bind, d.Bind)
     assert (select.node, bind.node) == ("b", "b")
 
@@ -174,5 +175,5 @@ def test_a_volume_under_way_ties_the_pod_to_its_node() -> None:
 def test_pods_that_share_a_claim_agree_on_its_node() -> None:
     world = two_zones().add(a_class(), a_gang("g", min_count=8), a_claim("data"))
     world.add(*(using("data", f"g-{i}", group="g", cpu=1) for i in range(8)))
-    chosen = {each.node for each in turn(world) if isinstance(each, d.SelectNode)}
+    chosen = {each.node for each in turn(world) if isinstance(each, d.SelectVolumeNode)}
     assert len(chosen) == 1

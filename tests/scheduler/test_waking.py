@@ -6,22 +6,22 @@ import msgspec
 import numpy as np
 import pytest
 
-from muster.scheduler.changes import NODE_LABELS, POD_GONE, POD_PLACED, STORAGE
-from muster.scheduler.config import load
-from muster.scheduler.constraints.base import Constraint, Reach
-from muster.scheduler.constraints.node_affinity import NodeAffinity
-from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
-from muster.scheduler.constraints.pod_topology_spread import PodTopologySpread
-from muster.scheduler.constraints.volume_binding import VolumeBinding
-from muster.scheduler.cycle import Brain
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.framework.plugin import DependsOn, Plugin
+from muster.scheduler.interface.cluster_events import NODE_LABELS, POD_GONE, POD_PLACED, STORAGE
+from muster.scheduler.plugins.node_affinity import NodeAffinity
+from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from muster.scheduler.plugins.volume_binding import VolumeBinding
+from muster.scheduler.runtime.config import load
 from tests.scheduler.worlds import ZONE, TestWorld, a_node, a_pod, a_world
 
 
-class AfterTheDatabase(Constraint):
+class AfterTheDatabase(Plugin):
     """Somebody's own rule: pods wait until a database runs, wherever that is."""
 
     name = "AfterTheDatabase"
-    filters = Reach.PODS
+    filters = DependsOn.PODS
     text = "node(s) had no database to talk to"
     cures = frozenset((POD_PLACED,))
     pod_labels = frozenset(("app",))
@@ -45,7 +45,7 @@ def a_world_with_that_rule() -> TestWorld:
         "profiles": [profile],
     }
     world = a_world()
-    world.brain = Brain(load(document, extra=[AfterTheDatabase]))
+    world.brain = Scheduler(load(document, extra=[AfterTheDatabase]))
     world.restart()
     return world.add(a_node("n0", cpu=4))
 
@@ -119,15 +119,15 @@ def test_a_node_update_that_changes_nothing_wakes_nobody():
         (NodeResourcesFit, POD_GONE, False),
     ],
 )
-def test_a_rule_is_called_for_changes_that_no_node_shows(rule: type[Constraint], change: str, called: bool):
+def test_a_rule_is_called_for_changes_that_no_node_shows(rule: type[Plugin], change: str, called: bool):
     assert change in rule.cures
     assert (change in rule().woken_by) is called
 
 
 def test_a_rule_about_a_nodes_load_may_be_cured_by_more_load():
-    class Crowded(Constraint):
+    class Crowded(Plugin):
         name = "Crowded"
-        filters = Reach.LOAD
+        filters = DependsOn.LOAD
         cures = frozenset((POD_PLACED, POD_GONE))
 
     assert Crowded().woken_by == {POD_PLACED}

@@ -18,10 +18,11 @@ import msgspec
 
 from muster.api import groups as api
 from muster.api import quantity, types
-from muster.scheduler import decisions as d
-from muster.scheduler import events
-from muster.scheduler.config import default_config, load
-from muster.scheduler.cycle import Brain
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface import decisions as d
+from muster.scheduler.interface import events
+from muster.scheduler.interface.keys import ObjectRef
+from muster.scheduler.runtime.config import default_config, load
 
 RACK, BLOCK, ZONE = "example.com/rack", "example.com/block", "example.com/zone"
 
@@ -145,14 +146,14 @@ class TestWorld:
         self, nodes: Iterable[types.Node] = (), *, seed: int = 0, config: dict[str, Any] | None = None
     ) -> None:
         self.now = 0.0
-        self.brain = Brain(load(config) if config else default_config(), seed=seed)
+        self.brain = Scheduler(load(config) if config else default_config(), seed=seed)
         self.objects: dict[tuple[str, str, str], Any] = {}
         self.log: list[d.Decision] = []
-        self.events: list[d.Emit] = []
+        self.events: list[d.RecordEvent] = []
         self.refuse_binds: set[str] = set()  # names of pods whose bind the API refuses once
         self.slow_victims = False  # victims stay terminating until `reap`
         self.add(*nodes)
-        self._tell(events.Synced())
+        self._tell(events.CacheSynced())
 
     # --- facts -------------------------------------------------------------------------------------
 
@@ -164,12 +165,12 @@ class TestWorld:
         for obj in objects:
             kind = type(obj).__name__
             self.objects[kind, obj.metadata.namespace, obj.metadata.name] = obj
-            self._tell(events.Changed(kind, obj))
+            self._tell(events.ObjectUpdated(kind, obj))
         return self
 
     def remove(self, kind: str, name: str, namespace: str = "ns") -> None:
         obj = self.objects.pop((kind, "" if kind == "Node" else namespace, name))
-        self._tell(events.Removed(kind, obj.metadata.namespace, name, obj.metadata.uid))
+        self._tell(events.ObjectDeleted(kind, obj.metadata.namespace, name, obj.metadata.uid))
 
     def get(self, kind: str, name: str, namespace: str = "ns") -> Any:
         return self.objects[kind, "" if kind == "Node" else namespace, name]
@@ -193,10 +194,10 @@ class TestWorld:
 
     def restart(self) -> None:
         """The scheduler dies and a new one starts from what is stored."""
-        self.brain = Brain(self.brain.world.config)
+        self.brain = Scheduler(self.brain.world.config)
         for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
-            self._tell(events.Changed(kind, obj))
-        self._tell(events.Synced())
+            self._tell(events.ObjectUpdated(kind, obj))
+        self._tell(events.CacheSynced())
 
     # --- running -----------------------------------------------------------------------------------
 
@@ -238,12 +239,12 @@ class TestWorld:
                 self._replace_status(pod, nominated_node_name=node)
             case d.Evict(pod, _):
                 self._evict(pod)
-            case d.Emit():
+            case d.RecordEvent():
                 self.events.append(decision)
-            case d.SelectNode():
+            case d.SelectVolumeNode():
                 pass
 
-    def _bind(self, ref: d.Ref, node: str) -> None:
+    def _bind(self, ref: ObjectRef, node: str) -> None:
         key = ("Pod", ref.namespace, ref.name)
         pod = self.objects.get(key)
         if pod is None or pod.metadata.deletion_timestamp or ref.name in self.refuse_binds:
@@ -256,18 +257,18 @@ class TestWorld:
         status = msgspec.structs.replace(pod.status, phase="Running", nominated_node_name="")
         self.add(msgspec.structs.replace(pod, spec=spec, status=status))
 
-    def _set_condition(self, about: d.Ref, condition: types.Condition) -> None:
+    def _set_condition(self, about: ObjectRef, condition: types.Condition) -> None:
         obj = self.objects.get((about.kind, about.namespace, about.name))
         if obj is not None:
             others = tuple(c for c in obj.status.conditions or () if c.type != condition.type)
             self._replace_status(about, conditions=(*others, condition))
 
-    def _replace_status(self, ref: d.Ref, **fields: Any) -> None:
+    def _replace_status(self, ref: ObjectRef, **fields: Any) -> None:
         obj = self.objects.get((ref.kind, ref.namespace, ref.name))
         if obj is not None:
             self.add(msgspec.structs.replace(obj, status=msgspec.structs.replace(obj.status, **fields)))
 
-    def _evict(self, ref: d.Ref) -> None:
+    def _evict(self, ref: ObjectRef) -> None:
         if ("Pod", ref.namespace, ref.name) in self.objects:
             self.terminate(ref.name)
             if not self.slow_victims:

@@ -13,9 +13,9 @@ from muster.cli.few_rights import with_few_rights
 
 if TYPE_CHECKING:
     from muster.cli.progress import Bar
-    from muster.scheduler.cycle import Brain
-    from muster.scheduler.explanation import Explanation
-    from muster.scheduler.snapshot import Snapshot
+    from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.explain.explanation import Explanation
+    from muster.scheduler.simulation.snapshot import Snapshot
 
 KINDS = {
     "pod": "Pod",
@@ -71,7 +71,7 @@ def _target(target: str) -> tuple[str, str]:
 
 def explain_in(snapshot: Snapshot, kind: str, namespace: str, name: str, bar: Bar | None = None) -> Explanation:
     """The explanation of one object in a snapshot."""
-    from muster.scheduler.explain import explain, find, find_of_job
+    from muster.scheduler.explain.explain import explain, find, find_of_job
 
     brain = source.brain_for(snapshot, bar)
     found = find_of_job(brain, namespace, name) if kind == "Job" else find(brain, kind, namespace, name)
@@ -81,7 +81,7 @@ def explain_in(snapshot: Snapshot, kind: str, namespace: str, name: str, bar: Ba
     return explain(brain, found, through)
 
 
-def _unknown(brain: Brain, kind: str, namespace: str, name: str) -> str:
+def _unknown(brain: Scheduler, kind: str, namespace: str, name: str) -> str:
     if kind == "Job":
         return f'no pods of a job "{name}" exist in namespace "{namespace}"'
     text = f'{kind.lower()} "{name}" does not exist in namespace "{namespace}"'
@@ -92,14 +92,14 @@ def _unknown(brain: Brain, kind: str, namespace: str, name: str) -> str:
     return f"{text}; it exists in {', '.join(elsewhere)}: use --namespace" if elsewhere else text
 
 
-def _namespaces_of(brain: Brain, kind: str, name: str) -> set[str]:
+def _namespaces_of(brain: Scheduler, kind: str, name: str) -> set[str]:
     forest = brain.world.forest
     if kind == "Pod":
         return {member.ref.namespace for member in forest.members.values() if member.ref.name == name}
     return {k.namespace for k, group in forest.groups.items() if (k.kind, k.name) == (kind, name) and group.seen}
 
 
-def _names_like(brain: Brain, kind: str, namespace: str, name: str) -> list[str]:
+def _names_like(brain: Scheduler, kind: str, namespace: str, name: str) -> list[str]:
     """Names a person may have meant."""
     import difflib
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from muster.cli.ages import age
-from muster.scheduler.words import say_domain, say_have, short_key
+from muster.scheduler.status.messages import say_domain, say_have, short_key
 
 if TYPE_CHECKING:
-    from muster.scheduler.explanation import Domain, Explanation, Holder, Level, Rule
+    from muster.scheduler.explain.explanation import Domain, Explanation, Holder, Level, Rule
 
 MOST_LEVELS = 16
 

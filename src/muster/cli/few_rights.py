@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from muster.cli.source import Source
     from muster.client.protocol import Client, Obj
     from muster.engine.served import Served
-    from muster.scheduler.explanation import Explanation
+    from muster.scheduler.explain.explanation import Explanation
 
 MOST_EVENTS = 5
 JOB_LABEL = "batch.kubernetes.io/job-name"
@@ -81,12 +81,12 @@ async def _events(client: Client, about: About, namespace: str) -> list[str]:
 
 
 def _explanation(found: list[About], namespace: str, events: tuple[str, ...], refusal: str) -> Explanation:
-    from muster.scheduler.explain import SCHEDULED
-    from muster.scheduler.explanation import Explanation, Said
+    from muster.scheduler.explain.explain import SCHEDULED
+    from muster.scheduler.explain.explanation import Explanation, ReportedCondition
 
     told = [(about, each) for about in found for each in _conditions(about.obj) if each["type"] in SCHEDULED]
     about = told[0][0] if told else found[0]
-    said = _said(told[0][1], Said) if told else None
+    said = _said(told[0][1], ReportedCondition) if told else None
     name = f"{about.kind.lower()} {about.name}"
     if said is None:
         verdict, sentence = "Unknown", f"{name} says nothing about its scheduling yet"

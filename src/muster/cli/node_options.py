@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from muster.plane.options import NodeOptions
-    from muster.scheduler.snapshot import Snapshot
+    from muster.scheduler.simulation.snapshot import Snapshot
 
 MOST_NODES = 100_000
 
@@ -39,7 +39,7 @@ class NodeFlags:
 
         from muster.api.types import Node
         from muster.nodes.inventory import Inventory
-        from muster.scheduler.snapshot import Snapshot
+        from muster.scheduler.simulation.snapshot import Snapshot
 
         inventory = Inventory(
             self.count,

@@ -11,9 +11,9 @@ from muster.cli import exits, live, namespaces, output, progress, source
 from muster.cli.ages import age
 
 if TYPE_CHECKING:
-    from muster.scheduler.cycle import Brain
-    from muster.scheduler.groups import Group
-    from muster.scheduler.queue import Root
+    from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.groups.group import Group
+    from muster.scheduler.queue.entity import QueuedEntity
 
 
 class Line(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,18 +48,18 @@ def command(namespace: str | None, watch: bool, source: source.Source, output_fo
     return exits.OK
 
 
-def _brain(asked: source.Source, watch: bool) -> Brain:
+def _brain(asked: source.Source, watch: bool) -> Scheduler:
     with progress.shown(wanted=not watch) as bar:
         return source.brain_for(asked.facts(bar), bar)
 
 
-def waiting(brain: Brain, namespace: str | None = None) -> list[Line]:
+def waiting(brain: Scheduler, namespace: str | None = None) -> list[Line]:
     """The queue, top first."""
     roots = [root for root in brain.roots() if namespace in (None, root.key.namespace)]
     return [_line(position, root) for position, root in enumerate(roots, 1)]
 
 
-def _line(position: int, root: Root) -> Line:
+def _line(position: int, root: QueuedEntity) -> Line:
     group, member = root.group, root.member
     conditions = (group.obj.status.conditions if group and group.obj else None) or ()
     wanted = ("PodScheduled", "PodGroupScheduled", "PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled")
@@ -76,7 +76,7 @@ def _line(position: int, root: Root) -> Line:
 
 def _unsaid(group: Group | None) -> tuple[str, str]:
     """For whom the scheduler has no word: an object that does not exist carries no condition."""
-    from muster.scheduler.waiting import FOR_PARENT, FOR_POD_GROUP
+    from muster.scheduler.status.waiting import FOR_PARENT, FOR_POD_GROUP
 
     if group is None or group.seen:
         return "New", ""
@@ -90,7 +90,7 @@ def _first_member(group: Group | None) -> str:
     return min((pod.metadata.creation_timestamp or "" for pod in pods), default="")
 
 
-def _needed(root: Root) -> int:
+def _needed(root: QueuedEntity) -> int:
     assert root.group is not None
     return sum(leaf.minimum for leaf in root.group.leaves())
 

@@ -10,8 +10,8 @@ import click
 from muster.cli import exits, output
 
 if TYPE_CHECKING:
-    from muster.scheduler.cycle import Brain
-    from muster.scheduler.replay import Header
+    from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.simulation.decision_log import Header
 
 
 @click.command(name="replay")
@@ -23,7 +23,7 @@ def command(ctx: click.Context, log: Path, output_format: str) -> None:
 
     The exit code is 0 when every decision is the same, byte for byte; else 1, and the first difference is printed.
     """
-    from muster.scheduler.replay import BadLog, replay
+    from muster.scheduler.simulation.decision_log import BadLog, replay
 
     try:
         with log.open("rb") as lines:
@@ -38,8 +38,8 @@ def command(ctx: click.Context, log: Path, output_format: str) -> None:
     ctx.exit(exits.NO)
 
 
-def _brain(header: Header) -> Brain:
+def _brain(header: Header) -> Scheduler:
     from muster.engine.options import config
-    from muster.scheduler.cycle import Brain
+    from muster.scheduler.cycle.scheduler import Scheduler
 
-    return Brain(config(header.config), seed=header.seed, gang_scheduling=header.gangs)
+    return Scheduler(config(header.config), seed=header.seed, gang_scheduling=header.gangs)

@@ -12,17 +12,17 @@ import msgspec
 from muster.cli import exits, live, node_options, output, progress, source
 from muster.cli.manifests import ManifestError
 from muster.cli.manifests import objects as read_objects
-from muster.scheduler.words import say_count
+from muster.scheduler.status.messages import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from muster.cli.progress import Bar
     from muster.cli.submission import Batch
-    from muster.scheduler.decisions import Ref
-    from muster.scheduler.events import Changed
-    from muster.scheduler.rehearsal import Rehearsal
-    from muster.scheduler.snapshot import Snapshot
+    from muster.scheduler.interface.events import ObjectUpdated
+    from muster.scheduler.interface.keys import ObjectRef
+    from muster.scheduler.simulation.simulate import Simulation
+    from muster.scheduler.simulation.snapshot import Snapshot
 
 MOST_NODES = 24  # rows of the table for people
 
@@ -106,7 +106,7 @@ def command(
 def simulate(snapshot: Snapshot, batches: list[Batch], namespace: str = "default", bar: Bar | None = None) -> Answer:
     """Let the cluster come to rest; then submit batch after batch, and let it come to rest again each time."""
     from muster.cli.submission import submit
-    from muster.scheduler.rehearsal import Rehearsal
+    from muster.scheduler.simulation.simulate import Simulation
 
     facts = asyncio.run(submit(batches, snapshot, namespace))
     pods = [event.object for batch in facts for event in batch if event.kind == "Pod"]
@@ -115,8 +115,8 @@ def simulate(snapshot: Snapshot, batches: list[Batch], namespace: str = "default
     brain = source.brain_for(known, bar)
     if bar is not None:
         bar.stage("Deciding")
-    Rehearsal(brain).run()
-    after = Rehearsal(brain)
+    Simulation(brain).run()
+    after = Simulation(brain)
     for batch in facts:
         for event in batch:
             brain.handle(event, after.now)
@@ -124,13 +124,13 @@ def simulate(snapshot: Snapshot, batches: list[Batch], namespace: str = "default
     return _answer(after, [_ref(pod) for pod in pods], facts)
 
 
-def _ref(pod: Any) -> Ref:
-    from muster.scheduler.decisions import Ref
+def _ref(pod: Any) -> ObjectRef:
+    from muster.scheduler.interface.keys import ObjectRef
 
-    return Ref("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+    return ObjectRef("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
 
 
-def _answer(rehearsal: Rehearsal, submitted: list[Ref], facts: list[list[Changed]]) -> Answer:
+def _answer(rehearsal: Simulation, submitted: list[ObjectRef], facts: list[list[ObjectUpdated]]) -> Answer:
     members = rehearsal.brain.world.forest.members
     placed = [Placement(_name(ref), rehearsal.placed[ref]) for ref in submitted if ref in rehearsal.placed]
     waiting = [_waiting(rehearsal, ref) for ref in submitted if ref.uid in members and not members[ref.uid].node]
@@ -147,9 +147,9 @@ def _answer(rehearsal: Rehearsal, submitted: list[Ref], facts: list[list[Changed
     return Answer(fits, undecided, len(submitted), placements, victims, tuple(waiting), groups)
 
 
-def _waiting(rehearsal: Rehearsal, ref: Ref) -> Waiting:
-    from muster.scheduler.waiting import own_wait
-    from muster.scheduler.words import UNDECIDED_PREFIX
+def _waiting(rehearsal: Simulation, ref: ObjectRef) -> Waiting:
+    from muster.scheduler.status.messages import UNDECIDED_PREFIX
+    from muster.scheduler.status.waiting import own_wait
 
     member = rehearsal.brain.world.forest.members[ref.uid]
     group, said = member.group, rehearsal.words.get(ref)
@@ -168,7 +168,7 @@ def _waiting(rehearsal: Rehearsal, ref: Ref) -> Waiting:
     return Waiting(_name(ref), text, UNDECIDED_PREFIX in text)
 
 
-def _name(ref: Ref) -> str:
+def _name(ref: ObjectRef) -> str:
     return f"{ref.namespace}/{ref.name}"
 
 

@@ -14,7 +14,7 @@ from muster.cli import exits, output, progress, source
 
 if TYPE_CHECKING:
     from muster.client.protocol import Client
-    from muster.scheduler.snapshot import Snapshot
+    from muster.scheduler.simulation.snapshot import Snapshot
 
 
 @click.command(name="snapshot")
@@ -31,7 +31,7 @@ def command(file: Path | None, kubeconfig: Path | None, context: str | None) -> 
 
         muster snapshot > cluster.json.gz
     """
-    from muster.scheduler.snapshot import encode
+    from muster.scheduler.simulation.snapshot import encode
 
     if file is None and sys.stdout.isatty():
         raise exits.Failure("the snapshot is binary: redirect it, or name a file with --file", exits.USAGE)

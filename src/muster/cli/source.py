@@ -20,9 +20,9 @@ from muster.cli import exits
 if TYPE_CHECKING:
     from muster.cli.progress import Bar
     from muster.client.protocol import Client
-    from muster.scheduler.config import Config
-    from muster.scheduler.cycle import Brain
-    from muster.scheduler.snapshot import Snapshot
+    from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.runtime.config import Config
+    from muster.scheduler.simulation.snapshot import Snapshot
 
 T = TypeVar("T")
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -89,7 +89,7 @@ class Source:
 
 def read_snapshot(path: Path) -> Snapshot:
     """Open a snapshot file, packed or plain."""
-    from muster.scheduler.snapshot import BadSnapshot, decode
+    from muster.scheduler.simulation.snapshot import BadSnapshot, decode
 
     try:
         data = path.read_bytes()
@@ -105,14 +105,14 @@ def read_snapshot(path: Path) -> Snapshot:
 
 def config_for(snapshot: Snapshot) -> Config:
     """The default profile for every scheduler name in sight, so that every pending pod can be asked about."""
-    from muster.scheduler.config import default_config
+    from muster.scheduler.runtime.config import default_config
 
     return default_config(*sorted({*snapshot.schedulers, "default-scheduler", "muster"}))
 
 
-def brain_for(snapshot: Snapshot, bar: Bar | None = None) -> Brain:
+def brain_for(snapshot: Snapshot, bar: Bar | None = None) -> Scheduler:
     """A brain that knows the cluster."""
-    from muster.scheduler.snapshot import brain_of
+    from muster.scheduler.simulation.snapshot import brain_of
 
     if bar is None:
         return brain_of(snapshot, config_for(snapshot))

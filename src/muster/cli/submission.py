@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from muster.client.protocol import Client
-    from muster.scheduler.events import Changed
-    from muster.scheduler.snapshot import Snapshot
+    from muster.scheduler.interface.events import ObjectUpdated
+    from muster.scheduler.simulation.snapshot import Snapshot
 
 Batch = list[dict[str, Any]]
 Name = tuple[str, str, str]  # kind, namespace, name
@@ -30,12 +30,12 @@ FIRST = ("Namespace", "PriorityClass")  # what admission of the others asks for
 PATIENCE_SECONDS = 10.0
 
 
-async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> list[list[Changed]]:
+async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> list[list[ObjectUpdated]]:
     """For each batch of manifests the facts that submitting it would add to the cluster of the snapshot."""
     from muster.engine.gather import gather
     from muster.testing.cluster import api_server
 
-    facts: list[list[Changed]] = []
+    facts: list[list[ObjectUpdated]] = []
     async with api_server(controllers=True) as plane:
         client = plane.client
         await _prepare(client, [obj for batch in batches for obj in batch], snapshot, namespace)
@@ -70,11 +70,11 @@ class Numbering:
         self._there: dict[Name, Any] = {_name(kind, obj): obj for kind, obj in _objects(snapshot)}
         self._count = 0
 
-    def facts(self, objects: list[tuple[str, Any]]) -> list[Changed]:
-        from muster.scheduler.events import Changed
+    def facts(self, objects: list[tuple[str, Any]]) -> list[ObjectUpdated]:
+        from muster.scheduler.interface.events import ObjectUpdated
 
         order = sorted(objects, key=lambda item: (item[0] == "Pod", *_name(*item)))
-        return [Changed(kind, self._placed(kind, obj)) for kind, obj in order if not self._is_there(kind, obj)]
+        return [ObjectUpdated(kind, self._placed(kind, obj)) for kind, obj in order if not self._is_there(kind, obj)]
 
     def _is_there(self, kind: str, obj: Any) -> bool:
         """What cannot be changed by submitting it again: it stays as it is."""

@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 
 from muster.cli import exits, live, output, progress, source
-from muster.scheduler.words import say_count, short_key
+from muster.scheduler.status.messages import say_count, short_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.scheduler.cycle import Brain
-    from muster.scheduler.shapes import Shape
+    from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.framework.shape import Shape
 
 LEVELS = ("topology.kubernetes.io/zone", "topology.muster.dev/block", "topology.muster.dev/rack")
 GPU = "nvidia.com/gpu"
@@ -88,13 +88,13 @@ def _check(asked: dict[str, str]) -> None:
             raise click.UsageError(f"{amount!r} is no amount of {name}; for instance: 4, 500m, 64Gi") from None
 
 
-def _brain(asked: source.Source, watch: bool) -> Brain:
+def _brain(asked: source.Source, watch: bool) -> Scheduler:
     with progress.shown(wanted=not watch) as bar:
         return source.brain_for(asked.facts(bar), bar)
 
 
 def topology(
-    brain: Brain, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None, *, each_node: bool = False
+    brain: Scheduler, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None, *, each_node: bool = False
 ) -> Map:
     """Count seats by domain at every level. A cluster without known levels is shown node by node."""
     cluster = brain.world.cluster
@@ -105,7 +105,7 @@ def topology(
     if (each_node or not levels) and HOSTNAME not in levels:
         levels.append(HOSTNAME)
     pod = asked or _default_pod(brain)
-    with cluster.trial() as trial:
+    with brain.world.evaluator.trial() as trial:
         seats = trial.seats(_shape(brain, pod))
     largest: dict[str, int] = {}
     for key in dict.fromkeys([*levels, HOSTNAME]):
@@ -115,14 +115,14 @@ def topology(
     return Map(pod, int(seats.sum()), largest, places)
 
 
-def _default_pod(brain: Brain) -> dict[str, str]:
+def _default_pod(brain: Scheduler) -> dict[str, str]:
     cluster = brain.world.cluster
     row = cluster.row.get(GPU)
     most = int(cluster.alloc[row].max()) if row is not None and cluster.size else 0
     return {GPU: str(most)} if most else {"cpu": "1"}
 
 
-def _shape(brain: Brain, requests: dict[str, str]) -> Shape:
+def _shape(brain: Scheduler, requests: dict[str, str]) -> Shape:
     from muster.api.types import Pod
 
     body: dict[str, Any] = {
@@ -130,10 +130,12 @@ def _shape(brain: Brain, requests: dict[str, str]) -> Shape:
         "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]},
     }
     profile = next(iter(brain.world.config.profiles.values()))
-    return brain.world.cluster.shape(msgspec.convert(body, Pod), profile)
+    return brain.world.evaluator.shape(msgspec.convert(body, Pod), profile)
 
 
-def _places(brain: Brain, levels: list[str], names: list[str], depth: int, inside: Any, seats: Any) -> Iterator[Place]:
+def _places(
+    brain: Scheduler, levels: list[str], names: list[str], depth: int, inside: Any, seats: Any
+) -> Iterator[Place]:
     if depth == len(levels):
         return
     cluster, key = brain.world.cluster, levels[depth]
@@ -146,7 +148,7 @@ def _places(brain: Brain, levels: list[str], names: list[str], depth: int, insid
         yield from _places(brain, levels, names, depth + 1, here, seats)
 
 
-def _used(brain: Brain, names: list[str], here: Any) -> dict[str, str]:
+def _used(brain: Scheduler, names: list[str], here: Any) -> dict[str, str]:
     """Of the resources that were asked for, how much is in use and how much there is; memory in GiB."""
     cluster = brain.world.cluster
     used: dict[str, str] = {}

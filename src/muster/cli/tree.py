@@ -13,9 +13,9 @@ from muster.cli import exits, live, namespaces, output, progress, source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.scheduler.cycle import Brain
-    from muster.scheduler.groups import Group
-    from muster.scheduler.world import World
+    from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.groups.group import Group
+    from muster.scheduler.state.scheduler_state import SchedulerState
 
 MOST_NODES = 6
 
@@ -60,12 +60,12 @@ def command(name: str | None, namespace: str | None, watch: bool, source: source
     return exits.OK
 
 
-def _brain(asked: source.Source, watch: bool) -> Brain:
+def _brain(asked: source.Source, watch: bool) -> Scheduler:
     with progress.shown(wanted=not watch) as bar:
         return source.brain_for(asked.facts(bar), bar)
 
 
-def trees(brain: Brain, namespace: str | None = None, name: str | None = None) -> list[Twig]:
+def trees(brain: Scheduler, namespace: str | None = None, name: str | None = None) -> list[Twig]:
     """Every tree, its top first."""
     groups = sorted(brain.world.forest.groups.values(), key=lambda group: group.key)
     tops = [group for group in groups if group.root() is group and namespace in (None, group.key.namespace)]
@@ -74,7 +74,7 @@ def trees(brain: Brain, namespace: str | None = None, name: str | None = None) -
     return [twig for top in tops for twig in _twigs(brain.world, top, 0)]
 
 
-def _twigs(world: World, group: Group, depth: int) -> Iterator[Twig]:
+def _twigs(world: SchedulerState, group: Group, depth: int) -> Iterator[Twig]:
     nodes: dict[str, int] = {}
     for leaf in group.leaves():
         for member in leaf.running.values():

@@ -19,8 +19,8 @@ from muster.engine.lanes import BIND, Write
 from muster.engine.logs import V, keys
 from muster.engine.pace import Backoff, Pace, is_transient
 from muster.engine.refusals import words
-from muster.scheduler.decisions import Bind
-from muster.scheduler.events import BindFailed, BindSucceeded, Event
+from muster.scheduler.interface.decisions import Bind
+from muster.scheduler.interface.events import BindFailed, BindSucceeded, Event
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from muster.api.types import PersistentVolumeClaim
 from muster.engine.facts import Look
 from muster.engine.statuses import SELECTED_NODE
-from muster.scheduler.decisions import Bind, KeepVolume, SelectNode
-from muster.scheduler.events import BindFailed, Event
+from muster.scheduler.interface.decisions import Bind, PromiseVolume, SelectVolumeNode
+from muster.scheduler.interface.events import BindFailed, Event
 
 KIND = "PersistentVolumeClaim"
 
@@ -46,9 +46,9 @@ class ClaimGate:
         """Whether any bind waits."""
         return bool(self._waiting)
 
-    def hold(self, binds: Iterable[Bind], claims: Iterable[SelectNode | KeepVolume], now: float) -> None:
+    def hold(self, binds: Iterable[Bind], claims: Iterable[SelectVolumeNode | PromiseVolume], now: float) -> None:
         wanted = {
-            (each.claim.namespace, each.claim.name): each.node if isinstance(each, SelectNode) else ""
+            (each.claim.namespace, each.claim.name): each.node if isinstance(each, SelectVolumeNode) else ""
             for each in claims
         }
         waiting = Waiting(list(binds), wanted, now + self._timeout)

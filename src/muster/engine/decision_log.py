@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 
 from muster.api.gates import GANG_SCHEDULING
 from muster.engine.settings import Settings
-from muster.scheduler import replay
-from muster.scheduler.decisions import Decision
-from muster.scheduler.events import Event
+from muster.scheduler.interface.decisions import Decision
+from muster.scheduler.interface.events import Event
+from muster.scheduler.simulation import decision_log
 
 
 class DecisionLog:
@@ -26,15 +26,15 @@ class DecisionLog:
     def open(cls, path: Path, config: dict[str, Any], settings: Settings) -> DecisionLog:
         """Start a new log; an older one of the same name is replaced."""
         log = cls(path.open("wb", buffering=1 << 18))
-        header = replay.Header(config=config, seed=settings.seed, gangs=settings.gates.enabled(GANG_SCHEDULING))
-        log._file.write(replay.encode(header))
+        header = decision_log.Header(config=config, seed=settings.seed, gangs=settings.gates.enabled(GANG_SCHEDULING))
+        log._file.write(decision_log.encode(header))
         return log
 
     def event(self, event: Event, now: float) -> None:
-        self._file.write(replay.encode(replay.Heard(now, event)))
+        self._file.write(decision_log.encode(decision_log.LoggedEvent(now, event)))
 
     def turn(self, decisions: list[Decision], now: float) -> None:
-        self._file.write(replay.encode(replay.Turn(now, decisions)))
+        self._file.write(decision_log.encode(decision_log.LoggedCycle(now, decisions)))
 
     def close(self) -> None:
         self._file.close()

@@ -21,8 +21,18 @@ from muster.engine.pace import Pace
 from muster.engine.recorder import Recorder
 from muster.engine.served import Served
 from muster.engine.statuses import ClaimWrite, StatusWrite, VolumeWrite
-from muster.scheduler.decisions import Bind, Decision, Emit, Evict, KeepVolume, Nominate, Ref, SelectNode, SetCondition
-from muster.scheduler.events import Event
+from muster.scheduler.interface.decisions import (
+    Bind,
+    Decision,
+    Evict,
+    Nominate,
+    PromiseVolume,
+    RecordEvent,
+    SelectVolumeNode,
+    SetCondition,
+)
+from muster.scheduler.interface.events import Event
+from muster.scheduler.interface.keys import ObjectRef
 
 POD_SCHEDULED = "PodScheduled"
 
@@ -32,7 +42,7 @@ def _urgent_first(decisions: list[Decision]) -> list[Decision]:
     bound = {each.pod for each in decisions if isinstance(each, Bind)}
 
     def rank(decision: Decision) -> int:
-        if isinstance(decision, Emit):
+        if isinstance(decision, RecordEvent):
             return 2
         return 1 if isinstance(decision, Nominate) and not decision.node and decision.pod in bound else 0
 
@@ -65,9 +75,9 @@ class Dispatcher:
 
     def carry_out(self, decisions: list[Decision]) -> None:
         self._barrier = None
-        chosen: list[SelectNode | KeepVolume] = []  # for the bind that follows them
-        gang: tuple[list[Bind], list[SelectNode | KeepVolume]] = ([], [])
-        together = any(isinstance(each, SelectNode | KeepVolume) for each in decisions)
+        chosen: list[SelectVolumeNode | PromiseVolume] = []  # for the bind that follows them
+        gang: tuple[list[Bind], list[SelectVolumeNode | PromiseVolume]] = ([], [])
+        together = any(isinstance(each, SelectVolumeNode | PromiseVolume) for each in decisions)
         for decision in _urgent_first(decisions):
             match decision:
                 case Bind() if together and self._in_group(decision.pod):
@@ -79,10 +89,10 @@ class Dispatcher:
                     chosen = []
                 case Bind():
                     self._bind(decision)
-                case SelectNode():
+                case SelectVolumeNode():
                     chosen.append(decision)
                     self._lanes.submit(ClaimWrite(decision, self._client, self._pace, self._facts))
-                case KeepVolume():
+                case PromiseVolume():
                     chosen.append(decision)
                     self._lanes.submit(VolumeWrite(decision, self._client, self._pace, self._facts))
                 case SetCondition():
@@ -91,12 +101,12 @@ class Dispatcher:
                     self._nominate(decision)
                 case Evict():
                     self._evict(decision)
-                case Emit():
+                case RecordEvent():
                     self._recorder.record(decision)
         if gang[0]:
             self.claims.hold(*gang, self._pace.now())
 
-    def _in_group(self, ref: Ref) -> bool:
+    def _in_group(self, ref: ObjectRef) -> bool:
         pod: Pod | None = self._facts.look("Pod", ref.namespace, ref.name)
         return pod is not None and pod.spec.scheduling_group is not None
 
@@ -127,7 +137,7 @@ class Dispatcher:
         if decision.node:
             self._announce(carrier)
 
-    def _status(self, about: Ref) -> StatusWrite | None:
+    def _status(self, about: ObjectRef) -> StatusWrite | None:
         if about.kind not in self._served.resources:
             return None
         return StatusWrite(about, self._served.resource(about.kind), self._client, self._pace, self._facts)

@@ -34,10 +34,11 @@ from muster.engine.pace import Backoff, Pace
 from muster.engine.recorder import Recorder
 from muster.engine.served import Served, discover
 from muster.engine.settings import Settings
-from muster.scheduler.config import Config
-from muster.scheduler.cycle import Brain
-from muster.scheduler.decisions import Decision, Emit, Ref
-from muster.scheduler.events import Event, Synced
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface.decisions import Decision, RecordEvent
+from muster.scheduler.interface.events import CacheSynced, Event
+from muster.scheduler.interface.keys import ObjectRef
+from muster.scheduler.runtime.config import Config
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class Engine:
     ) -> None:
         self.settings = settings or Settings()
         self.config = config
-        self.brain: Thinker = brain or Brain(
+        self.brain: Thinker = brain or Scheduler(
             config,
             seed=self.settings.seed,
             gang_scheduling=self.settings.gates.enabled(GANG_SCHEDULING),
@@ -228,19 +229,19 @@ class Engine:
         informer = self.informers.get(kind)
         return informer.known.get((namespace, name)) if informer is not None else None
 
-    def _reporter(self, about: Ref) -> str:
+    def _reporter(self, about: ObjectRef) -> str:
         pod = self.informers["Pod"].known.get((about.namespace, about.name)) if about.kind == PODS.kind else None
         named = pod.spec.scheduler_name if pod is not None else ""
         return named if named in self.config.profiles else next(iter(self.config.profiles))
 
-    def _is_root(self, group: Ref) -> bool:
+    def _is_root(self, group: ObjectRef) -> bool:
         known = self._look(group.kind, group.namespace, group.name)
         return getattr(getattr(known, "spec", None), "parent_composite_pod_group_name", None) is None
 
     def _label_changed(self, pod: Pod, note: str) -> None:
         meta = pod.metadata
-        about = Ref(PODS.kind, meta.namespace, meta.name, meta.uid)
-        self._recorder.record(Emit(about, "Warning", "PodGroupLabelChanged", "Scheduling", note))
+        about = ObjectRef(PODS.kind, meta.namespace, meta.name, meta.uid)
+        self._recorder.record(RecordEvent(about, "Warning", "PodGroupLabelChanged", "Scheduling", note))
 
     def _report(self, event: Event) -> None:
         self._inbox.append(event)
@@ -275,7 +276,7 @@ class Engine:
             await self._taking_in(self.elector.leading)
             self.metrics.leading.labels(self.elector.election.name).set(1)
         self._take_in()
-        self._handle(Synced(), self.pace.now())
+        self._handle(CacheSynced(), self.pace.now())
         log.info("Scheduling", extra=keys(nodes=len(self.informers["Node"].known)))
         self.ready.set()
         while True:
@@ -323,7 +324,7 @@ class Engine:
             decisions = self.brain.next(now)
             if self._log is not None:
                 self._log.turn(decisions, now)
-            if isinstance(self.brain, Brain):
+            if isinstance(self.brain, Scheduler):
                 took = time.perf_counter() - began
                 self.metrics.considered(self.brain.take_rounds(), took)
                 self.metrics.judged(self.brain.take_judged(), took)

@@ -20,8 +20,8 @@ from muster.engine.logs import V, keys
 from muster.engine.pace import Backoff, Pace, is_transient
 from muster.engine.refusals import words
 from muster.engine.statuses import GONE
-from muster.scheduler.decisions import Evict
-from muster.scheduler.events import Event, EvictFailed
+from muster.scheduler.interface.decisions import Evict
+from muster.scheduler.interface.events import Event, EvictionFailed
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class EvictWrite(Write):
         pod = self.decision.pod
         if fault:
             log.warning("Eviction failed", extra=keys(pod=f"{pod.namespace}/{pod.name}", err=fault))
-            self._report(EvictFailed(pod.uid, fault))
+            self._report(EvictionFailed(pod.uid, fault))
         else:
             who = self.decision.preemptor
             where = keys(pod=f"{pod.namespace}/{pod.name}", preemptor=f"{who.namespace}/{who.name}")

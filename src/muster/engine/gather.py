@@ -15,8 +15,8 @@ from muster.api.versions import convert
 from muster.client.protocol import Client
 from muster.engine.membership import ByField, ByLabel
 from muster.engine.served import CRDS, OLD, discover
-from muster.scheduler.events import KINDS
-from muster.scheduler.snapshot import Snapshot
+from muster.scheduler.interface.events import KINDS
+from muster.scheduler.simulation.snapshot import Snapshot
 
 PAGE = 5000
 

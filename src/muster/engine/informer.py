@@ -24,7 +24,7 @@ from muster.engine.logs import V, keys
 from muster.engine.pace import Backoff, Pace, is_transient
 from muster.engine.refusals import words
 from muster.engine.served import OLD
-from muster.scheduler.events import KINDS, Changed, Event, Removed
+from muster.scheduler.interface.events import KINDS, Event, ObjectDeleted, ObjectUpdated
 
 log = logging.getLogger(__name__)
 
@@ -120,13 +120,13 @@ class Informer:
             elif before.metadata.resource_version == obj.metadata.resource_version:
                 return
         self.known[key] = obj
-        self._report(Changed(self.kind, obj))
+        self._report(ObjectUpdated(self.kind, obj))
 
     def _remove(self, key: Key, obj: Any) -> None:
         self.known.pop(key, None)
         if self.forget is not None:
             self.forget(obj.metadata.uid)
-        self._report(Removed(self.kind, key[0], key[1], obj.metadata.uid))
+        self._report(ObjectDeleted(self.kind, key[0], key[1], obj.metadata.uid))
 
     # --- the watch ---------------------------------------------------------------------------------
 

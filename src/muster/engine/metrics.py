@@ -16,11 +16,19 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, DISRUPTION_TARGET, POD_GROUP_INITIALLY_SCHEDULED
-from muster.scheduler.decisions import Bind, Decision, Evict, Ref, SetCondition
-from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, EvictFailed, Removed
-from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, Round
-from muster.scheduler.queue import Root
-from muster.scheduler.world import Judged
+from muster.scheduler.interface.decisions import Bind, Decision, Evict, SetCondition
+from muster.scheduler.interface.events import (
+    BindFailed,
+    BindSucceeded,
+    Event,
+    EvictionFailed,
+    ObjectDeleted,
+    ObjectUpdated,
+)
+from muster.scheduler.interface.keys import ObjectRef
+from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.preemption.result import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, PreemptionAttempt
+from muster.scheduler.queue.entity import QueuedEntity
 
 M = TypeVar("M", Counter, Histogram)
 
@@ -75,8 +83,8 @@ class Executions:
 
     def __init__(self, seconds: Histogram) -> None:
         self._seconds = seconds
-        self._open: dict[Ref, Execution] = {}
-        self._preemptors: dict[str, Ref] = {}  # by victim
+        self._open: dict[ObjectRef, Execution] = {}
+        self._preemptors: dict[str, ObjectRef] = {}  # by victim
 
     def started(self, decision: Evict, now: float) -> None:
         if decision.given_back:
@@ -120,8 +128,8 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
-        self.profile_of: Callable[[Ref], str] = lambda about: ""
-        self.is_root: Callable[[Ref], bool] = lambda about: True
+        self.profile_of: Callable[[ObjectRef], str] = lambda about: ""
+        self.is_root: Callable[[ObjectRef], bool] = lambda about: True
         self._pending: dict[str, Pending] = {}  # by uid
         self._pods()
         self._groups()
@@ -223,7 +231,7 @@ class Metrics:
 
     def handled(self, event: Event, now: float) -> None:
         """An event on its way into the brain."""
-        if isinstance(event, Changed):
+        if isinstance(event, ObjectUpdated):
             if event.kind == "Pod":
                 self._pod_seen(event.object, now)
                 if event.object.metadata.deletion_timestamp is not None:
@@ -233,10 +241,10 @@ class Metrics:
         elif isinstance(event, BindFailed):
             pod = self._pending.get(event.uid)
             self.attempts.labels("error", pod.profile if pod else "").inc()
-        elif isinstance(event, EvictFailed):
+        elif isinstance(event, EvictionFailed):
             self.workload_preemptions.labels("error").inc()
             self.executions.settled(event.uid, now, refused=True)
-        elif isinstance(event, Removed) and event.kind == "Pod":
+        elif isinstance(event, ObjectDeleted) and event.kind == "Pod":
             self._pending.pop(event.uid, None)
             self.executions.settled(event.uid, now)
 
@@ -268,7 +276,7 @@ class Metrics:
             elif isinstance(decision, Evict):
                 self.executions.started(decision, now)
 
-    def considered(self, rounds: list[Round], seconds: float) -> None:
+    def considered(self, rounds: list[PreemptionAttempt], seconds: float) -> None:
         """What a turn considered evicting, and how long the turn took."""
         for found in rounds:
             status, result = _STATUSES[found.result]
@@ -362,5 +370,5 @@ class BrainView(Collector):
         yield blame
 
 
-def _is_gated(root: Root) -> bool:
+def _is_gated(root: QueuedEntity) -> bool:
     return bool(root.group.gated if root.group is not None else root.member is not None and root.member.gated)

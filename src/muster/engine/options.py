@@ -14,8 +14,8 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from muster.engine.leader import Election
-from muster.scheduler.config import API_VERSION, KIND, Config, load
-from muster.scheduler.constraints.base import Constraint
+from muster.scheduler.framework.plugin import Plugin
+from muster.scheduler.runtime.config import API_VERSION, KIND, Config, load
 
 DEFAULT_NAME = "muster"
 ENTRY_POINTS = "muster.constraints"
@@ -30,12 +30,12 @@ class BadOption(ValueError):
     """Something in the configuration that cannot be; the message names the field."""
 
 
-def constraints() -> list[type[Constraint]]:
+def constraints() -> list[type[Plugin]]:
     """The users' own rules: classes found under the entry point group `muster.constraints`."""
-    found: list[type[Constraint]] = []
+    found: list[type[Plugin]] = []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         kind = point.load()
-        if not (isinstance(kind, type) and issubclass(kind, Constraint)):
+        if not (isinstance(kind, type) and issubclass(kind, Plugin)):
             raise BadOption(f"entry point {point.name} of {ENTRY_POINTS}: {point.value} is no Constraint class")
         found.append(kind)
     return found

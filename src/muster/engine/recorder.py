@@ -17,7 +17,8 @@ from muster.client.protocol import Client, Obj
 from muster.engine.lanes import EVENT, Lanes, Write
 from muster.engine.logs import V, keys
 from muster.engine.pace import Pace
-from muster.scheduler.decisions import Emit, Ref
+from muster.scheduler.interface.decisions import RecordEvent
+from muster.scheduler.interface.keys import ObjectRef
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ SERIES_SECONDS = 600.0
 class Series:
     """One event and its repetitions."""
 
-    emit: Emit
+    emit: RecordEvent
     name: str
     first: str
     last: str
@@ -74,7 +75,7 @@ class Recorder:
         pace: Pace,
         *,
         api_version: Callable[[str], str],
-        reporter: Callable[[Ref], str],
+        reporter: Callable[[ObjectRef], str],
         instance: str,
         enabled: bool = True,
     ) -> None:
@@ -85,12 +86,12 @@ class Recorder:
         self._reporter = reporter
         self._instance = instance
         self._enabled = enabled
-        self._series: OrderedDict[Emit, Series] = OrderedDict()
+        self._series: OrderedDict[RecordEvent, Series] = OrderedDict()
         self._number = 0
         self.queued = 0
         self.dropped = 0
 
-    def record(self, emit: Emit) -> None:
+    def record(self, emit: RecordEvent) -> None:
         if not self._enabled:
             return
         now = self._pace.now()
@@ -151,7 +152,7 @@ class Recorder:
             body["series"] = {"count": series.count, "lastObservedTime": series.last}
         return body
 
-    def _reference(self, ref: Ref) -> Obj:
+    def _reference(self, ref: ObjectRef) -> Obj:
         reference = {
             "apiVersion": self._api_version(ref.kind),
             "kind": ref.kind,

@@ -23,7 +23,8 @@ from muster.engine.logs import keys
 from muster.engine.pace import Backoff, Pace, is_transient
 from muster.engine.refusals import words
 from muster.engine.served import CRD_GROUP, OLD
-from muster.scheduler.decisions import KeepVolume, Nominate, Ref, SelectNode, SetCondition
+from muster.scheduler.interface.decisions import Nominate, PromiseVolume, SelectVolumeNode, SetCondition
+from muster.scheduler.interface.keys import ObjectRef
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class ObjectWrite(Write):
 
     subresource: str | None = "status"
 
-    def __init__(self, about: Ref, resource: Resource, client: Client, pace: Pace, facts: Facts) -> None:
+    def __init__(self, about: ObjectRef, resource: Resource, client: Client, pace: Pace, facts: Facts) -> None:
         super().__init__((about.kind, about.namespace, about.name))
         self.about = about
         self.resource = resource
@@ -105,7 +106,7 @@ class StatusWrite(ObjectWrite):
 
     call = "status_patch"
 
-    def __init__(self, about: Ref, resource: Resource, client: Client, pace: Pace, facts: Facts) -> None:
+    def __init__(self, about: ObjectRef, resource: Resource, client: Client, pace: Pace, facts: Facts) -> None:
         super().__init__(about, resource, client, pace, facts)
         self.conditions: dict[str, SetCondition] = {}
         self.nominated: str | None = None
@@ -199,7 +200,7 @@ class ClaimWrite(ObjectWrite):
     call = "claim_patch"
     subresource = None
 
-    def __init__(self, decision: SelectNode, client: Client, pace: Pace, facts: Facts) -> None:
+    def __init__(self, decision: SelectVolumeNode, client: Client, pace: Pace, facts: Facts) -> None:
         super().__init__(decision.claim, PERSISTENT_VOLUME_CLAIMS, client, pace, facts)
         self.node = decision.node
 
@@ -214,8 +215,10 @@ class VolumeWrite(ObjectWrite):
     call = "volume_patch"
     subresource = None
 
-    def __init__(self, decision: KeepVolume, client: Client, pace: Pace, facts: Facts) -> None:
-        super().__init__(Ref(PERSISTENT_VOLUMES.kind, "", decision.volume), PERSISTENT_VOLUMES, client, pace, facts)
+    def __init__(self, decision: PromiseVolume, client: Client, pace: Pace, facts: Facts) -> None:
+        super().__init__(
+            ObjectRef(PERSISTENT_VOLUMES.kind, "", decision.volume), PERSISTENT_VOLUMES, client, pace, facts
+        )
         self.claim = decision.claim
 
     async def attempt(self, again: bool) -> None:

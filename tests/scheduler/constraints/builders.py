@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from muster.api import types
-from muster.scheduler.cluster import Cluster
-from muster.scheduler.constraints.base import Constraint
-from muster.scheduler.profile import Profile, default_profile
-from muster.scheduler.shapes import Shape
-from muster.scheduler.trial import Trial
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.framework.plugin import Plugin
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.runtime.profile import Profile, default_profile
+from tests.scheduler.evaluators import evaluator_of
 
 T = TypeVar("T")
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -144,8 +144,8 @@ class Asked:
 
     def __init__(self, cluster: Cluster, pod: types.Pod, profile: Profile | None = None) -> None:
         self.cluster = cluster
-        self.shape: Shape = cluster.shape(pod, profile or default_profile())
-        self.trial = Trial(cluster)
+        self.shape: Shape = evaluator_of(cluster).shape(pod, profile or default_profile())
+        self.trial = evaluator_of(cluster).trial()
 
     @property
     def nodes(self) -> set[str]:
@@ -177,7 +177,7 @@ class Asked:
         return {self.cluster.names[slot]: int(score) for slot, score in zip(chosen, found, strict=True)}
 
 
-def asked(cluster: Cluster, pod: types.Pod, *rules: Constraint) -> Asked:
+def asked(cluster: Cluster, pod: types.Pod, *rules: Plugin) -> Asked:
     """The pod under just these rules, each with weight 1; under the default profile if none are given."""
     profile = Profile("test", rules, weights={rule.name: 1 for rule in rules}) if rules else None
     return Asked(cluster, pod, profile)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster.api import types
-from muster.scheduler.constraints.inter_pod_affinity import InterPodAffinity
+from muster.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests.scheduler.constraints.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
+from tests.scheduler.evaluators import evaluator_of
 
 RULE = InterPodAffinity()
 NEAR = "node(s) didn't match pod affinity rules"
@@ -43,7 +44,7 @@ def test_required_affinity_needs_a_matching_pod_in_the_domain():
     assert question.nodes == {"a1", "a2"}
     assert question.counts == {NEAR: 2}
     assert question.final == {"b1", "none"}
-    assert not question.shape.independent
+    assert not evaluator_of(question.cluster).independent(question.shape)
 
 
 def test_all_terms_must_be_met_by_the_same_pods():
@@ -78,8 +79,9 @@ def test_anti_affinity_of_running_pods_refuses_others():
     question = asked(zones(hermit), a_pod(labels={"app": "web"}), RULE)
     assert question.nodes == {"b1", "none"}
     assert question.counts == {THEIRS: 2}
-    assert not question.shape.independent
-    assert asked(zones(hermit), a_pod(labels={"app": "db"}), RULE).shape.independent
+    assert not evaluator_of(question.cluster).independent(question.shape)
+    other = asked(zones(hermit), a_pod(labels={"app": "db"}), RULE)
+    assert evaluator_of(other.cluster).independent(other.shape)
 
 
 def test_reasons_come_in_the_order_of_the_rules():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from muster.scheduler import changes
-from muster.scheduler.constraints.node_affinity import NodeAffinity
-from muster.scheduler.constraints.node_name import NodeName
-from muster.scheduler.constraints.node_unschedulable import NodeUnschedulable
-from muster.scheduler.constraints.taint_toleration import TaintToleration
+from muster.scheduler.interface import cluster_events
+from muster.scheduler.plugins.node_affinity import NodeAffinity
+from muster.scheduler.plugins.node_name import NodeName
+from muster.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from muster.scheduler.plugins.taint_toleration import TaintToleration
 from tests.scheduler.constraints.builders import ZONE, a_cluster, a_node, a_pod, asked
 
 EXISTS = {"operator": "Exists"}
@@ -177,7 +177,9 @@ def test_a_changed_label_or_taint_changes_the_answer():
     cluster = a_cluster(a_node("n0"))
     question = asked(cluster, a_pod(nodeSelector={"a": "1"}), NodeAffinity(), TaintToleration())
     assert question.nodes == set()
-    assert cluster.change("Node", a_node("n0", labels={"a": "1"})) == {changes.NODE_LABELS}
+    assert cluster.change("Node", a_node("n0", labels={"a": "1"})) == {cluster_events.NODE_LABELS}
     assert question.nodes == {"n0"}
-    assert cluster.change("Node", a_node("n0", labels={"a": "1"}, taints=["x=:NoSchedule"])) == {changes.NODE_TAINTS}
+    assert cluster.change("Node", a_node("n0", labels={"a": "1"}, taints=["x=:NoSchedule"])) == {
+        cluster_events.NODE_TAINTS
+    }
     assert question.nodes == set()

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from muster.scheduler.config import load
+from muster.scheduler.runtime.config import load
 from tests.scheduler.constraints.builders import Asked, a_cluster, a_node, a_pod
+from tests.scheduler.evaluators import evaluator_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "constraints.md").read_text()
 
@@ -55,7 +56,7 @@ def test_the_example_scores_with_the_weight_of_the_profile():
 
 def test_placing_many_with_the_example_is_the_same_as_one_by_one():
     cluster = a_cluster(a_node("n0"), a_node("n1"))
-    shape = cluster.shape(a_pod(cpu="1m", memory="1Mi", labels={"quiet": ""}), the_profile())
-    with cluster.trial() as trial:
+    shape = evaluator_of(cluster).shape(a_pod(cpu="1m", memory="1Mi", labels={"quiet": ""}), the_profile())
+    with evaluator_of(cluster).trial() as trial:
         many = trial.place_many(shape, 200)
         assert np.bincount(many).tolist() == [51, 51]

@@ -7,8 +7,9 @@ from math import floor, log
 import pytest
 
 from muster.api import types
-from muster.scheduler.constraints.pod_topology_spread import PodTopologySpread
+from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.scheduler.constraints.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
+from tests.scheduler.evaluators import evaluator_of
 
 RULE = PodTopologySpread()
 SKEWED = "node(s) didn't match pod topology spread constraints"
@@ -38,7 +39,7 @@ def test_a_domain_that_would_be_too_far_ahead_is_refused():
     assert question.nodes == {"c"}
     assert question.counts == {SKEWED: 2}
     assert question.final == set()
-    assert not question.shape.independent
+    assert not evaluator_of(question.cluster).independent(question.shape)
 
 
 def test_a_larger_skew_allows_more():
@@ -104,7 +105,7 @@ def test_each_of_two_rules_must_hold():
 def test_placing_keeps_domains_within_the_skew():
     cluster = a_cluster(*(a_node(f"n{i}", zone="abc"[i % 3]) for i in range(9)))
     question = asked(cluster, newcomer(spread()))
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         slots = trial.place_many(question.shape, 12)
         counts = [sum(cluster.names[slot] in names for slot in slots) for names in _by_zone(cluster)]
     assert counts == [4, 4, 4]

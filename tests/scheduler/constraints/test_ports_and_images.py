@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from muster.scheduler.constraints.image_locality import ImageLocality
-from muster.scheduler.constraints.node_ports import NodePorts
+from muster.scheduler.plugins.image_locality import ImageLocality
+from muster.scheduler.plugins.node_ports import NodePorts
 from tests.scheduler.constraints.builders import a_cluster, a_node, a_pod, asked
+from tests.scheduler.evaluators import evaluator_of
 
 MIB = 1024 * 1024
 
@@ -44,7 +45,7 @@ def test_a_pod_with_a_port_has_one_seat_a_node_and_is_not_independent():
     question = asked(cluster, with_port("pod"), NodePorts())
     assert question.trial.seats(question.shape)[cluster.index["n0"]] == 1
     assert question.trial.seats(question.shape)[cluster.index["n1"]] == 0
-    assert not question.shape.independent
+    assert not evaluator_of(question.cluster).independent(question.shape)
 
 
 def test_a_port_is_free_again_when_its_holder_is_gone():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from muster.api import types
-from muster.scheduler.amounts import assumed, requested
-from muster.scheduler.constraints.balanced_allocation import NodeResourcesBalancedAllocation
-from muster.scheduler.constraints.node_resources_fit import NodeResourcesFit
+from muster.scheduler.cache.footprints import assumed, requested
+from muster.scheduler.plugins.balanced_allocation import NodeResourcesBalancedAllocation
+from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from tests.scheduler import worlds
 from tests.scheduler.constraints.builders import a_cluster, a_node, a_pod, asked, of
+from tests.scheduler.evaluators import evaluator_of
 
 MIB = 1024 * 1024
 
@@ -137,7 +138,7 @@ def test_seats_are_what_fits_beside_what_runs():
     question = asked(cluster, a_pod(cpu="1500m"), fit())
     seats = question.trial.seats(question.shape)
     assert {cluster.names[slot]: int(count) for slot, count in enumerate(seats)} == {"n0": 2, "n1": 2}
-    assert question.shape.independent
+    assert evaluator_of(question.cluster).independent(question.shape)
 
 
 # --- scores -----------------------------------------------------------------------------------------

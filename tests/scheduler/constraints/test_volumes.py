@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from muster.api import types
-from muster.scheduler.constraints.dynamic_resources import DynamicResources
-from muster.scheduler.constraints.node_volume_limits import NodeVolumeLimits
-from muster.scheduler.constraints.volume_binding import VolumeBinding
-from muster.scheduler.constraints.volume_restrictions import VolumeRestrictions
-from muster.scheduler.constraints.volume_zone import VolumeZone
-from muster.scheduler.profile import default_profile
+from muster.scheduler.plugins.dynamic_resources import DynamicResources
+from muster.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from muster.scheduler.plugins.volume_binding import VolumeBinding
+from muster.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from muster.scheduler.plugins.volume_zone import VolumeZone
+from muster.scheduler.runtime.profile import default_profile
 from tests.scheduler.constraints.builders import (
     ZONE,
     a_claim,
@@ -23,6 +23,7 @@ from tests.scheduler.constraints.builders import (
     of,
     using,
 )
+from tests.scheduler.evaluators import evaluator_of
 
 BINDING = VolumeBinding()
 
@@ -121,9 +122,9 @@ def test_two_waiting_claims_need_a_volume_each():
 def test_a_free_volume_that_one_pod_counts_on_is_gone_for_the_next():
     local = a_class(provisioner="kubernetes.io/no-provisioner")
     cluster = zones(a_claim("one"), a_claim("two"), local, a_volume("pv-a", zone="a"), a_volume("pv-b", zone="b"))
-    one, two = (cluster.shape(using(name, name=name), default_profile()) for name in ("one", "two"))
-    assert not one.independent
-    with cluster.trial() as trial:
+    one, two = (evaluator_of(cluster).shape(using(name, name=name), default_profile()) for name in ("one", "two"))
+    assert not evaluator_of(cluster).independent(one)
+    with evaluator_of(cluster).trial() as trial:
         first = trial.best(one)
         trial.place(one, first)
         second = trial.best(two)
@@ -279,7 +280,7 @@ def test_a_claim_for_one_pod_keeps_every_other_pod_away():
 def test_a_claim_for_one_pod_is_taken_by_the_first_one_a_trial_places():
     cluster = zones(a_claim(volume="pv", modes=("ReadWriteOncePod",)), a_volume())
     question = asked(cluster, using("data"))
-    with cluster.trial() as trial:
+    with evaluator_of(cluster).trial() as trial:
         assert len(trial.place_many(question.shape, 5)) == 1
     assert len(question.nodes) == 3
 

@@ -8,11 +8,15 @@ from typing import Any
 import msgspec
 
 from muster.api.types import Node, Pod
-from muster.scheduler.cluster import Cluster
-from muster.scheduler.planning import DEFAULT_STEPS, check_proof, plan, validate
-from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf, Member, leaves
-from muster.scheduler.planning.verdict import Budget, Infeasible, Placed, Undecided
-from muster.scheduler.profile import Profile, default_profile
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.checking.check_proof import check_proof
+from muster.scheduler.checking.validate import validate
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest, leaves
+from muster.scheduler.placement.verdict import Budget, Infeasible, Placed, Undecided
+from muster.scheduler.planning.plan import DEFAULT_STEPS, plan
+from muster.scheduler.runtime.profile import Profile, default_profile
+from tests.scheduler.evaluators import evaluator_of
 
 RACK, ZONE, BLOCK = "example.com/rack", "example.com/zone", "example.com/block"
 KEYS = {"rack": RACK, "zone": ZONE, "block": BLOCK}
@@ -76,10 +80,12 @@ class Scene:
             self.cluster.change("Pod", pod)
         return self
 
-    def member(self, pod: Pod, priority: int = 0) -> Member:
+    def member(self, pod: Pod, priority: int = 0) -> PendingPod:
         meta = pod.metadata
         self.pods[meta.uid] = pod
-        return Member(meta.uid, meta.namespace, meta.name, self.cluster.shape(pod, self.profile), priority)
+        return PendingPod(
+            meta.uid, meta.namespace, meta.name, evaluator_of(self.cluster).shape(pod, self.profile), priority
+        )
 
     def gang(
         self,
@@ -89,36 +95,36 @@ class Scene:
         topology: str | None = None,
         bound: int = 0,
         domains: tuple[str, ...] = (),
-    ) -> Leaf:
+    ) -> PodGroupRequest:
         members = tuple(self.member(pod) for pod in pods)
         minimum = len(pods) + bound if min_count is None else min_count
-        return Leaf(GroupKey("PodGroup", "default", name), minimum, bound, members, topology, domains)
+        return PodGroupRequest(EntityKey("PodGroup", "default", name), minimum, bound, members, topology, domains)
 
-    def uniform(self, name: str, count: int, cpu: float = 1, **more: Any) -> Leaf:
+    def uniform(self, name: str, count: int, cpu: float = 1, **more: Any) -> PodGroupRequest:
         keep = {k: more.pop(k) for k in ("min_count", "topology", "bound", "domains") if k in more}
         return self.gang(name, *(a_pod(f"{name}-{i}", cpu, **more) for i in range(count)), **keep)
 
     def composite(
         self,
         name: str,
-        *children: Demand,
+        *children: GroupRequest,
         min_groups: int | None = None,
         topology: str | None = None,
         domains: tuple[str, ...] = (),
-    ) -> Branch:
+    ) -> CompositeRequest:
         minimum = len(children) if min_groups is None else min_groups
-        return Branch(GroupKey("CompositePodGroup", "default", name), minimum, children, topology, domains)
+        return CompositeRequest(EntityKey("CompositePodGroup", "default", name), minimum, children, topology, domains)
 
-    def fresh(self, demand: Demand) -> Demand:
+    def fresh(self, demand: GroupRequest) -> GroupRequest:
         """The demand with the shapes of this moment: a selector met later may have told pods apart."""
-        if isinstance(demand, Leaf):
+        if isinstance(demand, PodGroupRequest):
             return replace(demand, members=tuple(self.member(self.pods[m.uid], m.priority) for m in demand.members))
         return replace(demand, children=tuple(self.fresh(child) for child in demand.children))
 
-    def plan(self, demand: Demand, steps: int = DEFAULT_STEPS, **more: Any) -> Result:
+    def plan(self, demand: GroupRequest, steps: int = DEFAULT_STEPS, **more: Any) -> Result:
         demand = self.fresh(self.fresh(demand))  # the first pass makes all selectors known
         before = self.cluster.used.copy()
-        with self.cluster.trial() as trial:
+        with evaluator_of(self.cluster).trial() as trial:
             verdict = plan(demand, trial, Budget(steps), **more)
             assert (self.cluster.used == before).all(), "the trial was not left as it was found"
         if isinstance(verdict, Placed):
@@ -133,7 +139,7 @@ class Scene:
 @dataclass
 class Result:
     scene: Scene
-    demand: Demand
+    demand: GroupRequest
     verdict: Placed | Infeasible | Undecided
 
     @property

@@ -5,33 +5,33 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muster.scheduler.planning.board import Board
-from muster.scheduler.planning.demand import GroupKey
-from muster.scheduler.planning.exact import Searched, Stuck, Weighed, decide
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.verdict import Budget
+from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Exhausted, decide
+from muster.scheduler.planning.first_fit import pack
 from muster.scheduler.planning.goal import LeafGoal, Lot
-from muster.scheduler.planning.packing import pack
-from muster.scheduler.planning.question import Load, Question
-from muster.scheduler.planning.verdict import Budget
+from muster.scheduler.planning.node_matrix import NodeMatrix
+from muster.scheduler.planning.packing_instance import PackingInstance, ScopedRequest
 
 
-def a_board(free: list[list[int]], requests: list[list[int]]) -> Board:
+def a_board(free: list[list[int]], requests: list[list[int]]) -> NodeMatrix:
     """Columns of `free` are nodes; every shape may go everywhere."""
     amounts = np.array(free, dtype=np.int64)
     allowed = np.ones((len(requests), amounts.shape[1]), dtype=bool)
-    return Board(amounts, np.array(requests, dtype=np.int64), allowed, np.arange(amounts.shape[1]))
+    return NodeMatrix(amounts, np.array(requests, dtype=np.int64), allowed, np.arange(amounts.shape[1]))
 
 
 def a_leaf(name: str, need: int, **counts: int) -> LeafGoal:
     """A leaf with so many members of shapes s0, s1, …"""
     lots = tuple(Lot(int(shape[1:]), (None,) * count, count) for shape, count in counts.items())  # type: ignore[arg-type]
-    return LeafGoal(GroupKey("PodGroup", "d", name), need, 0, (), lots, "", None, (name,))
+    return LeafGoal(EntityKey("PodGroup", "d", name), need, 0, (), lots, "", None, (name,))
 
 
-def ask(board: Board, *leaves: LeafGoal) -> Question:
-    return Question(board, [Load(leaf, board.everywhere()) for leaf in leaves])
+def ask(board: NodeMatrix, *leaves: LeafGoal) -> PackingInstance:
+    return PackingInstance(board, [ScopedRequest(leaf, board.everywhere()) for leaf in leaves])
 
 
-def sound(question: Question, placed: np.ndarray) -> bool:
+def sound(question: PackingInstance, placed: np.ndarray) -> bool:
     used = question.requests.T @ placed
     return bool((used <= question.free).all() and (placed[~question.fits] == 0).all())
 
@@ -73,7 +73,7 @@ def test_a_packing_that_no_quick_order_finds_is_found_exactly():
 def test_too_much_of_one_resource_is_weighed():
     answer = decide(ask(a_board([[3, 3], [9, 9]], [[2, 1], [1, 4]]), a_leaf("a", 5, s0=3, s1=2)), Budget(1000))
 
-    assert isinstance(answer, Weighed)
+    assert isinstance(answer, DualCertificate)
     assert answer.available < answer.required
 
 
@@ -81,13 +81,13 @@ def test_what_weights_cannot_show_is_shown_by_search():
     # Sizes 7, 6, 5 in two nodes of ten: each pair is too large, though 18 is less than 20.
     answer = decide(ask(a_board([[10, 10]], [[7], [6], [5]]), a_leaf("a", 3, s0=1, s1=1, s2=1)), Budget(1000))
 
-    assert isinstance(answer, Weighed | Searched)
+    assert isinstance(answer, DualCertificate | Exhausted)
 
 
 def test_a_leaf_that_may_choose_takes_the_members_that_fit():
     question = ask(a_board([[3, 3]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2), a_leaf("b", 1, s1=1))
 
-    assert isinstance(decide(question, Budget(1000)), Weighed | Searched)
+    assert isinstance(decide(question, Budget(1000)), DualCertificate | Exhausted)
     easier = ask(a_board([[3, 3, 2]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2), a_leaf("b", 1, s1=1))
     placed = pack(easier, Budget(1000))
     assert placed is not None
@@ -100,7 +100,7 @@ def test_a_budget_that_ends_claims_nothing():
 
     answer = decide(ask(board, a_leaf("a", 34, s0=8, s1=8, s2=9, s3=9)), Budget(20))
 
-    assert isinstance(answer, Stuck | Weighed)
+    assert isinstance(answer, BudgetSpent | DualCertificate)
 
 
 @pytest.mark.parametrize("nodes", [10, 1000])

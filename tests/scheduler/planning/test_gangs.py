@@ -1,6 +1,6 @@
 """One gang at a time: counting, heterogeneous members, extras, bound members."""
 
-from muster.scheduler.planning.verdict import CountingProof, Infeasible, Placed, WeightProof
+from muster.scheduler.placement.verdict import CountingProof, Infeasible, Placed, WeightProof
 from tests.scheduler.planning.scene import Scene, a_node, a_pod, apart, near
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from muster.scheduler.planning.demand import Demand
-from muster.scheduler.planning.status import Status, resolve, statuses, worth_preempting_for
+from muster.scheduler.placement.request import GroupRequest
+from muster.scheduler.preemption.resolvability import Status, resolve, statuses, worth_preempting_for
+from tests.scheduler.evaluators import evaluator_of
 from tests.scheduler.planning.scene import RACK, Scene, a_node, a_pod
 from tests.scheduler.worlds import a_gang, a_world, pods
 from tests.scheduler.worlds import a_node as a_world_node
@@ -50,9 +51,9 @@ def full_scene() -> Scene:
         (lambda s: s.composite("any", s.uniform("a", 24), s.uniform("b", 25), min_groups=1), True),
     ],
 )
-def test_hope_is_given_up_only_where_not_even_empty_nodes_would_do(demand: Callable[[Scene], Demand], hope: bool):
+def test_hope_is_given_up_only_where_not_even_empty_nodes_would_do(demand: Callable[[Scene], GroupRequest], hope: bool):
     scene = full_scene()
-    assert worth_preempting_for(demand(scene), scene.cluster) is hope
+    assert worth_preempting_for(demand(scene), evaluator_of(scene.cluster)) is hope
 
 
 def test_every_level_has_a_status_of_its_own():
@@ -62,7 +63,7 @@ def test_every_level_has_a_status_of_its_own():
     either = scene.composite("either", hoped, hopeless, min_groups=1)
     both = scene.composite("both", hoped, hopeless)
 
-    found = statuses(scene.composite("root", holds, either, both, min_groups=2), scene.cluster)
+    found = statuses(scene.composite("root", holds, either, both, min_groups=2), evaluator_of(scene.cluster))
 
     assert {key.name: status for key, status in found.items()} == {
         "holds": Status.SUCCESS,

@@ -1,6 +1,6 @@
 """Topology: one domain for each constrained group, nested, pinned by bound members, chosen by score."""
 
-from muster.scheduler.planning.verdict import ExhaustionProof, Infeasible
+from muster.scheduler.placement.verdict import ExhaustionProof, Infeasible
 from tests.scheduler.planning.scene import BLOCK, RACK, ZONE, Scene, a_node, a_pod
 
 

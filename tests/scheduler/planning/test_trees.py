@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.scheduler.planning.verdict import Infeasible, Placed
+from muster.scheduler.placement.verdict import Infeasible, Placed
 from tests.scheduler.planning.scene import Scene, a_node, a_pod
 
 

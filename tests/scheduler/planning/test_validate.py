@@ -6,21 +6,29 @@ import msgspec
 import pytest
 
 from muster.api.types import PersistentVolume, PersistentVolumeClaim
-from muster.scheduler.planning import check_proof, validate
-from muster.scheduler.planning.demand import Demand, leaves
-from muster.scheduler.planning.verdict import CountingProof, ExhaustionProof, Infeasible, Placed, Seat, WeightProof
+from muster.scheduler.checking.check_proof import check_proof
+from muster.scheduler.checking.validate import validate
+from muster.scheduler.placement.request import GroupRequest, leaves
+from muster.scheduler.placement.verdict import (
+    Assignment,
+    CountingProof,
+    ExhaustionProof,
+    Infeasible,
+    Placed,
+    WeightProof,
+)
 from tests.scheduler.planning.scene import RACK, ZONE, Scene, a_node, a_pod, apart, near
 
 
-def seated(scene: Scene, demand: Demand, **where: str) -> Placed:
+def seated(scene: Scene, demand: GroupRequest, **where: str) -> Placed:
     """A plan that puts the named pods on the named nodes; underscores in names stand for dashes."""
     members = {member.name: member.uid for leaf in leaves(demand) for member in leaf.members}
     at = {name.replace("_", "-"): node for name, node in where.items()}
-    seats = tuple(Seat(members[name], node, scene.cluster.index[node]) for name, node in at.items())
+    seats = tuple(Assignment(members[name], node, scene.cluster.index[node]) for name, node in at.items())
     return Placed(seats, frozenset({demand.key}))
 
 
-def fault(scene: Scene, demand: Demand, **where: str) -> str:
+def fault(scene: Scene, demand: GroupRequest, **where: str) -> str:
     return validate(seated(scene, demand, **where), demand, scene.cluster) or ""
 
 
@@ -170,10 +178,12 @@ def test_a_group_in_two_domains_is_found():
 def test_nobody_sits_twice_and_no_stranger_sits():
     scene = two_nodes()
     gang = scene.uniform("g", 1)
-    seat = Seat("uid-g-0", "n0", 0)
+    seat = Assignment("uid-g-0", "n0", 0)
     assert "twice" in (validate(Placed((seat, seat), frozenset()), gang, scene.cluster) or "")
-    assert "not a waiting member" in (validate(Placed((Seat("x", "n0", 0),), frozenset()), gang, scene.cluster) or "")
-    assert "index" in (validate(Placed((Seat("uid-g-0", "n0", 1),), frozenset()), gang, scene.cluster) or "")
+    assert "not a waiting member" in (
+        validate(Placed((Assignment("x", "n0", 0),), frozenset()), gang, scene.cluster) or ""
+    )
+    assert "index" in (validate(Placed((Assignment("uid-g-0", "n0", 1),), frozenset()), gang, scene.cluster) or "")
     assert "nobody" in (validate(Placed((), frozenset()), gang, scene.cluster) or "")
 
 

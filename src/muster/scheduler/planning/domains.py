@@ -11,23 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.scheduler.arrays import Ids, Ints
-from muster.scheduler.planning.board import Mask
+from muster.scheduler.cache.arrays import Ids, Ints
 from muster.scheduler.planning.goal import Goal, LeafGoal
-
-if TYPE_CHECKING:
-    from muster.scheduler.planning.seating import Seating
+from muster.scheduler.planning.node_matrix import Mask
+from muster.scheduler.planning.partial_placement import PartialPlacement
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)
-class Potential:
+class DomainCapacity:
     """Per domain: whether the minimum could hold, how many pods at most, and their cpu and memory."""
 
     able: Mask
@@ -36,7 +34,7 @@ class Potential:
 
 
 @dataclass(slots=True)
-class Domains:
+class TopologyDomains:
     """The domains of one key inside a scope."""
 
     key: str
@@ -45,7 +43,7 @@ class Domains:
     inside: Mask | None
 
     @classmethod
-    def of(cls, seating: Seating, key: str, mask: Mask | None) -> Domains:
+    def of(cls, seating: PartialPlacement, key: str, mask: Mask | None) -> TopologyDomains:
         ids = seating.cluster.labels(key)
         if mask is not None:
             ids = cast(Ids, np.where(mask, ids, 0))
@@ -60,7 +58,7 @@ class Domains:
         return cast(Floats, np.bincount(self.ids, weights=values, minlength=self.size))
 
 
-def potential(seating: Seating, goal: Goal, domains: Domains) -> Potential:
+def potential(seating: PartialPlacement, goal: Goal, domains: TopologyDomains) -> DomainCapacity:
     """An upper bound per domain: each leaf alone, each shape alone."""
     if isinstance(goal, LeafGoal):
         return _leaf_potential(seating, goal, domains)
@@ -75,16 +73,16 @@ def potential(seating: Seating, goal: Goal, domains: Domains) -> Potential:
         part = potential(seating, child, domains)
         pods += part.pods
         usage += part.usage
-    return Potential(able >= need, pods, usage)
+    return DomainCapacity(able >= need, pods, usage)
 
 
-def potential_of_members(goal: Goal, domains: Domains) -> Potential:
+def potential_of_members(goal: Goal, domains: TopologyDomains) -> DomainCapacity:
     """Every domain is worth a look: for members whose room depends on where others go."""
     able = np.ones(domains.size, dtype=bool)
-    return Potential(able, np.ones(domains.size), np.zeros((2, domains.size)))
+    return DomainCapacity(able, np.ones(domains.size), np.zeros((2, domains.size)))
 
 
-def _leaf_potential(seating: Seating, leaf: LeafGoal, domains: Domains) -> Potential:
+def _leaf_potential(seating: PartialPlacement, leaf: LeafGoal, domains: TopologyDomains) -> DomainCapacity:
     pods, usage = np.zeros(domains.size), np.zeros((2, domains.size))
     nested = leaf.topology if leaf.topology and leaf.topology != domains.key else ""
     for lot in leaf.lots:
@@ -94,10 +92,10 @@ def _leaf_potential(seating: Seating, leaf: LeafGoal, domains: Domains) -> Poten
         took = np.minimum(room, lot.count)
         pods += took
         usage += took * shape.footprint.nonzero[:, None]
-    return Potential(pods >= leaf.need, pods, usage)
+    return DomainCapacity(pods >= leaf.need, pods, usage)
 
 
-def _best_part(seating: Seating, seats: Ints, domains: Domains, key: str) -> Floats:
+def _best_part(seating: PartialPlacement, seats: Ints, domains: TopologyDomains, key: str) -> Floats:
     """The largest sum of seats in one nested domain, for each outer one."""
     inner = seating.cluster.labels(key).astype(np.int64)
     width = int(inner.max(initial=0)) + 1
@@ -107,7 +105,7 @@ def _best_part(seating: Seating, seats: Ints, domains: Domains, key: str) -> Flo
     return sums.reshape(domains.size, width).max(axis=1)
 
 
-def able_domains(seating: Seating, goal: Goal, domains: Domains, found: Potential) -> Ints:
+def able_domains(seating: PartialPlacement, goal: Goal, domains: TopologyDomains, found: DomainCapacity) -> Ints:
     """The domains in which the counts allow a group's minimum; only one if members are there already."""
     able = np.flatnonzero(found.able & (found.pods > 0))
     able = able[able > 0]
@@ -118,7 +116,7 @@ def able_domains(seating: Seating, goal: Goal, domains: Domains, found: Potentia
 
 
 def ranked(
-    seating: Seating, goal: Goal, domains: Domains, found: Potential, *, only_best: bool = False
+    seating: PartialPlacement, goal: Goal, domains: TopologyDomains, found: DomainCapacity, *, only_best: bool = False
 ) -> list[tuple[int, int]]:
     """The able domains as (score, value), best first."""
     able = able_domains(seating, goal, domains, found)
@@ -136,7 +134,7 @@ def ranked(
     return [(-negative, value) for negative, _, value in order]
 
 
-def score(seating: Seating, domains: Domains, values: Ints, pods: Floats, usage: Floats) -> Ints:
+def score(seating: PartialPlacement, domains: TopologyDomains, values: Ints, pods: Floats, usage: Floats) -> Ints:
     """Pods in the domain, scaled to the best, plus how full cpu and memory would be."""
     cluster = seating.cluster
     top = max(float(pods.max(initial=0)), 1.0)

@@ -16,24 +16,40 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.scheduler.planning.board import Ints
-from muster.scheduler.planning.packing import finish
-from muster.scheduler.planning.question import Question
-from muster.scheduler.planning.verdict import Budget
+from muster.scheduler.placement.verdict import Budget
+from muster.scheduler.planning.first_fit import finish
+from muster.scheduler.planning.node_matrix import Ints
+from muster.scheduler.planning.packing_instance import PackingInstance
 
 PATTERNS_PER_STEP = 8
+
+
 CLASSES_PER_STEP = 8
+
+
 SEARCH_COST = 2
+
+
 MAX_PATTERNS = 4000
+
+
 MAX_DEPTH = 200
+
+
 ROUNDS = 60
+
+
 WARM_UP = 20
+
+
 KEPT_PARTS = (1.0, 0.8, 0.5)
+
+
 MEMORY = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class DualCertificate:
     """A certificate: the demand weighs `required`, the nodes hold at most `available`."""
 
     weights: tuple[int, ...]
@@ -42,7 +58,7 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class Exhausted:
     """Nothing was left to try."""
 
     classes: int
@@ -50,21 +66,21 @@ class Searched:
 
 
 @dataclass(slots=True)
-class Stuck:
+class BudgetSpent:
     """The budget, or the number of patterns, ended first."""
 
 
-Answer = NDArray[np.int64] | Weighed | Searched | Stuck
+Answer = NDArray[np.int64] | DualCertificate | Exhausted | BudgetSpent
 
 
-def decide(question: Question, budget: Budget) -> Answer:
+def decide(question: PackingInstance, budget: Budget) -> Answer:
     """Counts per type and node; or a certificate; or the record of a complete search; or nothing."""
     before = budget.spent
     classes, member_of, sizes = _classes(question)
     patterns = _patterns(question, classes, budget)
     if patterns is None:
         weighed = _coarse(question)
-        return weighed or Stuck()
+        return weighed or BudgetSpent()
     cover = _Cover(question, patterns, sizes, budget)
     weighed = cover.certificate()
     if weighed is not None:
@@ -74,10 +90,10 @@ def decide(question: Question, budget: Budget) -> Answer:
         return rounded
     if cover.search(0, 0, int(sizes[0]) if len(sizes) else 0, tuple(question.counts), 0):
         return cover.placement(member_of)
-    return Stuck() if cover.gave_up else Searched(len(sizes), budget.spent - before)
+    return BudgetSpent() if cover.gave_up else Exhausted(len(sizes), budget.spent - before)
 
 
-def _classes(question: Question) -> tuple[Ints, Ints, Ints]:
+def _classes(question: PackingInstance) -> tuple[Ints, Ints, Ints]:
     """One representative node per class, the class of each node, and the size of each class."""
     columns = np.vstack((question.free, question.fits.astype(np.int64)))
     order = np.lexsort(columns[::-1])
@@ -89,7 +105,7 @@ def _classes(question: Question) -> tuple[Ints, Ints, Ints]:
     return order[fresh], member_of, np.bincount(member_of)
 
 
-def _patterns(question: Question, classes: Ints, budget: Budget) -> list[Ints] | None:
+def _patterns(question: PackingInstance, classes: Ints, budget: Budget) -> list[Ints] | None:
     """The maximal patterns of every class, or None when there are too many."""
     requests = [tuple(int(v) for v in row) for row in question.requests]
     limits = question.counts
@@ -148,7 +164,7 @@ class _PatternMaker:
         return any(pattern[at] < self.limits[at] and self._most(at, free) > 0 for at in self.usable)
 
 
-def _coarse(question: Question) -> Weighed | None:
+def _coarse(question: PackingInstance) -> DualCertificate | None:
     """Certificates that need no patterns: each type alone, and each resource as a sum."""
     seats = np.array(
         [question.seats(question.free, at).clip(max=question.counts[at]).sum() for at in range(question.types)]
@@ -156,17 +172,17 @@ def _coarse(question: Question) -> Weighed | None:
     for at in range(question.types):
         if question.owner[at] < 0 and seats[at] < question.counts[at]:
             weights = tuple(int(other == at) for other in range(question.types))
-            return Weighed(weights, int(seats[at]), question.counts[at])
+            return DualCertificate(weights, int(seats[at]), question.counts[at])
     for row in range(question.free.shape[0]):
         weights = tuple(int(v) for v in question.requests[:, row])
         available = int(question.free[row].sum())
         required = weight_of_need(question, weights, question.counts)
         if available < required:
-            return Weighed(weights, available, required)
+            return DualCertificate(weights, available, required)
     return None
 
 
-def weight_of_need(question: Question, weights: tuple[int, ...], counts: list[int] | tuple[int, ...]) -> int:
+def weight_of_need(question: PackingInstance, weights: tuple[int, ...], counts: list[int] | tuple[int, ...]) -> int:
     """The least that what is still needed can weigh; a load that may choose takes its lightest members."""
     total = sum(w * c for w, c, owner in zip(weights, counts, question.owner, strict=True) if owner < 0)
     for load, need in enumerate(question.needs):
@@ -183,7 +199,7 @@ def weight_of_need(question: Question, weights: tuple[int, ...], counts: list[in
 class _Cover:
     """Choose how many nodes of each class take which pattern, so that the patterns cover the need."""
 
-    question: Question
+    question: PackingInstance
     patterns: list[Ints]
     sizes: Ints
     budget: Budget
@@ -193,7 +209,7 @@ class _Cover:
     bounds: list[tuple[tuple[int, ...], list[int], list[int]]] = field(default_factory=list)
     usage: list[NDArray[np.float64]] = field(default_factory=list)  # how often the rounds chose each pattern
 
-    def certificate(self) -> Weighed | None:
+    def certificate(self) -> DualCertificate | None:
         """Weights under which the need weighs more than the nodes hold, if the rounds find some."""
         question = self.question
         types = question.types
@@ -205,7 +221,7 @@ class _Cover:
                 return weighed
         return self._rounds()
 
-    def _weigh(self, weights: tuple[int, ...]) -> Weighed | None:
+    def _weigh(self, weights: tuple[int, ...]) -> DualCertificate | None:
         best = [int((found @ np.array(weights, dtype=np.int64)).max(initial=0)) for found in self.patterns]
         suffix = [0]
         for value, size in zip(reversed(best), reversed(self.sizes.tolist()), strict=True):
@@ -213,11 +229,11 @@ class _Cover:
         suffix.reverse()
         required = weight_of_need(self.question, weights, self.question.counts)
         if suffix[0] < required:
-            return Weighed(weights, suffix[0], required)
+            return DualCertificate(weights, suffix[0], required)
         self.bounds.append((weights, best, suffix))
         return None
 
-    def _rounds(self) -> Weighed | None:
+    def _rounds(self) -> DualCertificate | None:
         """Raise the weight of what the best patterns leave uncovered, and look again."""
         question = self.question
         if not self.patterns or question.types < 2:

@@ -8,15 +8,12 @@ failed with one fails with the other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from muster.scheduler.planning.demand import Branch, Demand, GroupKey, Leaf, Member
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.scheduler.shapes import Shape
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest
 
 Signature = tuple[object, ...]
 
@@ -26,7 +23,7 @@ class Lot:
     """Pending members of one leaf that are interchangeable, in the order in which they want to go."""
 
     shape: int  # index in the goal's list of shapes
-    members: tuple[Member, ...]
+    members: tuple[PendingPod, ...]
     preferred: int  # how many of them are among the first `need` members of the leaf
 
     @property
@@ -36,10 +33,10 @@ class Lot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafGoal:
-    key: GroupKey
+    key: EntityKey
     need: int
     bound: int
-    members: tuple[Member, ...]
+    members: tuple[PendingPod, ...]
     lots: tuple[Lot, ...]
     topology: str
     pin: str | None  # the value that bound members hold already; "" when their node has none
@@ -52,7 +49,7 @@ class LeafGoal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BranchGoal:
-    key: GroupKey
+    key: EntityKey
     need: int  # children that must still succeed
     bound: int
     open: tuple[Goal, ...]  # admissible children whose minimum does not hold yet
@@ -65,20 +62,20 @@ class BranchGoal:
 Goal = LeafGoal | BranchGoal
 
 
-def satisfied(demand: Demand) -> bool:
+def satisfied(demand: GroupRequest) -> bool:
     """Every minimum of the group holds already, without any new pod."""
-    if isinstance(demand, Leaf):
+    if isinstance(demand, PodGroupRequest):
         return demand.met
     return sum(map(satisfied, demand.children)) >= demand.minimum
 
 
-def admissible(demand: Demand) -> bool:
+def admissible(demand: GroupRequest) -> bool:
     """Enough members and children exist, and none is torn between two domains before its minimum holds."""
     if satisfied(demand):
         return True
     if demand.topology and len(set(demand.domains)) > 1:
         return False
-    if isinstance(demand, Leaf):
+    if isinstance(demand, PodGroupRequest):
         return demand.bound + len(demand.members) >= demand.minimum
     return sum(map(admissible, demand.children)) >= demand.minimum
 
@@ -90,23 +87,23 @@ class GoalBuilder:
         self.shapes: list[Shape] = []
         self._index: dict[int, int] = {}
 
-    def build(self, demand: Demand) -> Goal:
-        return self._leaf(demand) if isinstance(demand, Leaf) else self._branch(demand)
+    def build(self, demand: GroupRequest) -> Goal:
+        return self._leaf(demand) if isinstance(demand, PodGroupRequest) else self._branch(demand)
 
-    def _leaf(self, leaf: Leaf) -> LeafGoal:
+    def _leaf(self, leaf: PodGroupRequest) -> LeafGoal:
         torn = bool(leaf.topology) and len(set(leaf.domains)) > 1
         lots = () if torn else self._lots(leaf.members, leaf.need)
         topology, pin = leaf.topology or "", leaf.domains[0] if leaf.topology and leaf.domains else None
         signature = ("leaf", leaf.need, tuple(sorted((lot.shape, lot.count) for lot in lots)), topology, pin)
         return LeafGoal(leaf.key, leaf.need, leaf.bound, () if torn else leaf.members, lots, topology, pin, signature)
 
-    def _lots(self, members: tuple[Member, ...], need: int) -> tuple[Lot, ...]:
+    def _lots(self, members: tuple[PendingPod, ...], need: int) -> tuple[Lot, ...]:
         if not members:
             return ()
         first = members[0].shape
         if all(member.shape is first for member in members):
             return (Lot(self._shape(first), members, min(need, len(members))),)
-        by_shape: dict[int, list[Member]] = {}
+        by_shape: dict[int, list[PendingPod]] = {}
         preferred: dict[int, int] = {}
         for position, member in enumerate(members):
             shape = self._shape(member.shape)
@@ -121,7 +118,7 @@ class GoalBuilder:
             self.shapes.append(shape)
         return index
 
-    def _branch(self, branch: Branch) -> BranchGoal:
+    def _branch(self, branch: CompositeRequest) -> BranchGoal:
         torn = bool(branch.topology) and len(set(branch.domains)) > 1
         done = [] if torn else [self.build(child) for child in branch.children if satisfied(child)]
         met = sum(map(satisfied, branch.children))
@@ -135,8 +132,8 @@ class GoalBuilder:
         return BranchGoal(branch.key, need, bound, open_goals, tuple(done), topology, pin, signature)
 
 
-def _demand_leaves(demand: Demand) -> Iterator[Leaf]:
-    if isinstance(demand, Leaf):
+def _demand_leaves(demand: GroupRequest) -> Iterator[PodGroupRequest]:
+    if isinstance(demand, PodGroupRequest):
         yield demand
     else:
         for child in demand.children:

@@ -12,23 +12,30 @@ from itertools import groupby
 
 import numpy as np
 
-from muster.scheduler.planning.board import Mask
-from muster.scheduler.planning.domains import Domains, Potential, able_domains, potential, ranked, score
+from muster.scheduler.placement.verdict import Budget, DomainsEvaluated
+from muster.scheduler.planning.domains import DomainCapacity, TopologyDomains, able_domains, potential, ranked, score
 from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, all_leaves
-from muster.scheduler.planning.rules import most
-from muster.scheduler.planning.seating import Mark, Seating, narrowed
-from muster.scheduler.planning.verdict import Budget, Judging
+from muster.scheduler.planning.node_matrix import Mask
+from muster.scheduler.planning.partial_placement import Mark, PartialPlacement, narrowed
+from muster.scheduler.planning.seat_bounds import most
 
 MOST_DOMAINS_COMPARED = 8
+
+
 MOST_DOMAINS_TRIED = 64  # the search after this one knows which domains are alike
+
+
 WORTH_COUNTING = 16
+
+
 PODS_PER_STEP = 16
+
 
 Rescue = Callable[[Goal, "Mask | None"], bool]
 
 
 class Greedy:
-    def __init__(self, seating: Seating, budget: Budget, judging: Judging | None = None) -> None:
+    def __init__(self, seating: PartialPlacement, budget: Budget, judging: DomainsEvaluated | None = None) -> None:
         self.seating = seating
         self.budget = budget
         self.judging = judging
@@ -82,7 +89,10 @@ class Greedy:
     def _dependent(self, goals: Sequence[Goal]) -> bool:
         shapes = self.seating.shapes
         return any(
-            not shapes[lot.shape].independent for goal in goals for leaf in all_leaves(goal) for lot in leaf.lots
+            not self.seating.trial.independent(shapes[lot.shape])
+            for goal in goals
+            for leaf in all_leaves(goal)
+            for lot in leaf.lots
         )
 
     def _leaf(self, leaf: LeafGoal, mask: Mask | None) -> bool:
@@ -119,7 +129,7 @@ class Greedy:
 
     def _in_some_domain(self, goal: Goal, mask: Mask | None) -> bool:
         """The domain of the best score in which the minimum holds."""
-        domains = Domains.of(self.seating, goal.topology, mask)
+        domains = TopologyDomains.of(self.seating, goal.topology, mask)
         found = potential(self.seating, goal, domains)
         exact = isinstance(goal, LeafGoal) and len(goal.lots) == 1 and self._counts_are_exact(goal)
         if self.judging is not None and isinstance(goal, LeafGoal):
@@ -145,13 +155,15 @@ class Greedy:
         return best is not None and self._settle(goal, best[1], domains)
 
     def _counts_are_exact(self, leaf: LeafGoal) -> bool:
-        return self.seating.shapes[leaf.lots[0].shape].independent
+        return self.seating.trial.independent(self.seating.shapes[leaf.lots[0].shape])
 
-    def _settle(self, goal: Goal, value: int, domains: Domains) -> bool:
+    def _settle(self, goal: Goal, value: int, domains: TopologyDomains) -> bool:
         self.seating.choose(goal, value)
         return self._inside(goal, narrowed(domains.inside, domains.ids, value))
 
-    def _try_domain(self, goal: Goal, value: int, domains: Domains, found: Potential, *, last: bool) -> int | None:
+    def _try_domain(
+        self, goal: Goal, value: int, domains: TopologyDomains, found: DomainCapacity, *, last: bool
+    ) -> int | None:
         """None if the minimum does not hold there; -1 if it holds and nothing can be better (it stays seated);
         else the score of the domain with extras, and nothing stays."""
         seating = self.seating
@@ -176,7 +188,7 @@ class Greedy:
     def _placed(self, mark: Mark) -> int:
         return sum(len(slots) for _, _, slots in self.seating.since(mark))
 
-    def _score(self, goal: Goal, value: int, domains: Domains, mark: Mark) -> int:
+    def _score(self, goal: Goal, value: int, domains: TopologyDomains, mark: Mark) -> int:
         """The seats are on the trial, so they are part of the usage already; pods are scaled to the largest hope."""
         pods = np.array([goal.bound + self._placed(mark), goal.bound + float(goal_size(goal))])
         values = np.array([value, value])
@@ -198,7 +210,7 @@ class Greedy:
 
     def _free_domain(self, goal: Goal, mask: Mask | None) -> int:
         """A domain for a group that holds without any running member: the best that takes at least one pod."""
-        domains = Domains.of(self.seating, goal.topology, mask)
+        domains = TopologyDomains.of(self.seating, goal.topology, mask)
         order = ranked(self.seating, goal, domains, potential(self.seating, goal, domains))
         if not order:
             return 0

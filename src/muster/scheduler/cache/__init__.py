@@ -1,0 +1,1 @@
+"""What runs where, as arrays that events keep current: nodes, pods on nodes, pod counts by label, volumes."""

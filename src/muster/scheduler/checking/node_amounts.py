@@ -1,0 +1,149 @@
+"""The auditor's own books: what pods request and nodes have, added up from the raw objects.
+
+Nothing here comes from the columns of the cluster. A node's sum is kept until one of its pods is
+another object, so that checking a plan costs as much as the plan is large, not as the cluster is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from weakref import WeakKeyDictionary
+
+from muster.api import quantity
+from muster.api.types import Container, Node, Pod, Quantities
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.checking.node_rules import NodeRules, ports_of
+
+Amounts = dict[str, int]
+
+
+MOST_KINDS = 4096
+
+
+_PLAIN = frozenset(("cpu", "memory", "ephemeral-storage"))
+
+
+_books: WeakKeyDictionary[Cluster, NodeAmounts] = WeakKeyDictionary()
+
+
+def ledger_of(cluster: Cluster) -> NodeAmounts:
+    """The books of a cluster; opened when first asked for, gone with the cluster."""
+    found = _books.get(cluster)
+    if found is None:
+        found = _books[cluster] = NodeAmounts(cluster)
+    return found
+
+
+class ShapeAmounts:
+    """One kind of pod as the auditor sees it, worked out once."""
+
+    __slots__ = ("exclusive", "pod", "ports", "requests", "rules", "social")
+
+    def __init__(self, pod: Pod) -> None:
+        affinity = pod.spec.affinity
+        self.pod = pod
+        self.requests = requests(pod)
+        self.rules = NodeRules(pod)
+        self.ports = tuple(ports_of(pod))
+        self.exclusive = bool(pod.spec.volumes)
+        together, apart = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else (None, None)
+        self.social = bool(together or apart or pod.spec.topology_spread_constraints)
+
+
+class NodeAmounts:
+    def __init__(self, cluster: Cluster) -> None:
+        # The cluster's own collections, not the cluster: books must not keep it alive.
+        self._residents = cluster.residents
+        self._loads: dict[int, tuple[list[Pod], Amounts]] = {}
+        self._capacities: dict[str, tuple[Node, Amounts]] = {}
+        self._kinds: dict[int, ShapeAmounts] = {}
+
+    def kind(self, pod: Pod) -> ShapeAmounts:
+        """The kind of a pod. Plans name one pod per shape, so the same objects come again and again."""
+        found = self._kinds.get(id(pod))
+        if found is None or found.pod is not pod:
+            if len(self._kinds) > MOST_KINDS:
+                self._kinds.clear()
+            found = self._kinds[id(pod)] = ShapeAmounts(pod)
+        return found
+
+    def load(self, slot: int, evicted: frozenset[str] | set[str]) -> Amounts:
+        """What the pods on a node request together, and their number as `pods`."""
+        here = self._residents.get(slot)
+        if not here:
+            return {"pods": 0}
+        pods = [entry.pod for entry in here.values()]
+        if evicted and not evicted.isdisjoint(here):
+            return _total(entry.pod for uid, entry in here.items() if uid not in evicted)
+        known = self._loads.get(slot)
+        if known is not None and known[0] == pods:
+            return known[1]
+        # Pods mostly come one after the other: go on from the sum of those that were there.
+        before = len(known[0]) if known is not None and known[0] == pods[: len(known[0])] else 0
+        total = dict(known[1]) if known is not None and before else {"pods": 0}
+        self._loads[slot] = (pods, _add(total, pods[before:]))
+        return total
+
+    def capacity(self, node: Node) -> Amounts:
+        known = self._capacities.get(node.metadata.name)
+        if known is None or known[0] is not node:
+            known = self._capacities[node.metadata.name] = (node, numbers(node.status.allocatable))
+        return known[1]
+
+
+def _total(pods: Iterable[Pod]) -> Amounts:
+    return _add({"pods": 0}, pods)
+
+
+def _add(total: Amounts, pods: Iterable[Pod]) -> Amounts:
+    for pod in pods:
+        total["pods"] += 1
+        for name, amount in requests(pod).items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def requests(pod: Pod) -> Amounts:
+    """What a pod asks of its node: the larger of its start and its steady state, plus overhead."""
+    spec = pod.spec
+    steady: Amounts = {}
+    for container in spec.containers or ():
+        steady = _plus(steady, _asked(container))
+    started: Amounts = {}  # sidecars that run already while later init containers do
+    start: Amounts = {}
+    for container in spec.init_containers or ():
+        if container.restart_policy == "Always":
+            started = _plus(started, _asked(container))
+            start = _most(start, started)
+        else:
+            start = _most(start, _plus(started, _asked(container)))
+    found = _most(_plus(steady, started), start)
+    if spec.resources is not None and spec.resources.requests:
+        whole = numbers(spec.resources.requests)
+        found |= {name: size for name, size in whole.items() if name in ("cpu", "memory") or "hugepages-" in name}
+    if spec.overhead:
+        found = _plus(found, numbers(spec.overhead))
+    return {name: size for name, size in found.items() if size and _counts(name)}
+
+
+def _asked(container: Container) -> Amounts:
+    return numbers(container.resources.requests if container.resources else None)
+
+
+def numbers(quantities: Quantities | None) -> Amounts:
+    return {
+        name: quantity.milli(text) if name == "cpu" else quantity.value(text)
+        for name, text in (quantities or {}).items()
+    }
+
+
+def _plus(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in one.keys() | other.keys()}
+
+
+def _most(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in one.keys() | other.keys()}
+
+
+def _counts(name: str) -> bool:
+    return name in _PLAIN or "/" in name or name.startswith(("hugepages-", "attachable-volumes-"))

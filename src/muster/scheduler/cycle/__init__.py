@@ -1,0 +1,1 @@
+"""One scheduling cycle: events in, due work, one queued entity, decisions out."""

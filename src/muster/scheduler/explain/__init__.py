@@ -1,0 +1,1 @@
+"""Why an entity waits and what would help."""

@@ -1,0 +1,371 @@
+"""Why a root waits, from the same world and by the same planner as the decision itself.
+
+Asking changes nothing that a decision depends on. Every sentence here is derived from a verdict with its proof, from
+the objects of the tree or from the queue; `suggestions` adds what would help, each tried first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from muster.scheduler.cycle.evaluate import Evaluation, evaluate
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.explain.explanation import Domain, Explanation, Level, ReportedCondition, Rule, Shortfall
+from muster.scheduler.explain.holders import holders, inside_of
+from muster.scheduler.explain.sentences import empty_seats, few, me, say_never, say_preemption, say_stuck, say_wakes
+from muster.scheduler.explain.suggestions import Through, suggest
+from muster.scheduler.groups.group import PENDING, Group, Member, entity_key
+from muster.scheduler.groups.validity import find_fault
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import GroupRequest
+from muster.scheduler.placement.verdict import Infeasible, Placed, Shortage, Undecided
+from muster.scheduler.queue.entity import QueuedEntity
+from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status import waiting
+from muster.scheduler.status.messages import (
+    is_resource,
+    kind_word,
+    nearest,
+    say_amount,
+    say_count,
+    say_domain,
+    say_have,
+    say_place,
+    shortages_of,
+)
+
+MOST_HOLDERS = 5
+
+
+MOST_DOMAINS = 3
+
+
+MOST_RULES = 6
+
+
+SCHEDULED = (
+    "PodScheduled",
+    "PodGroupInitiallyScheduled",
+    "PodGroupScheduled",
+    "CompositePodGroupInitiallyScheduled",
+)
+
+
+Found = QueuedEntity | Group | Member
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was asked about, and under what it is decided."""
+
+    kind: str
+    name: str
+    found: Found
+
+
+def find(brain: Scheduler, kind: str, namespace: str, name: str) -> Target | None:
+    """The root under which an object is decided, the object itself if it waits for nothing, or None if unknown."""
+    world = brain.world
+    if kind == "Pod":
+        wanted = (namespace, name)
+        member = next((m for m in world.forest.members.values() if (m.ref.namespace, m.ref.name) == wanted), None)
+        return Target(kind, name, _of_member(world, member)) if member is not None else None
+    group = world.forest.groups.get(EntityKey(kind, namespace, name))
+    if group is None or not group.seen:
+        return None
+    settled = group.pending_below == 0 and group.quorum_bound
+    return Target(kind, name, group if settled else world.queue.roots.get(group.root().key, group))
+
+
+def find_of_job(brain: Scheduler, namespace: str, name: str) -> Target | None:
+    """A Job is explained by the root of one of its pods, a pending one if there is one."""
+    world = brain.world
+    pods = [m for m in world.forest.members.values() if m.ref.namespace == namespace and _is_of_job(m, name)]
+    first = min(pods, key=lambda member: (member.state != PENDING, member.order), default=None)
+    if first is None:
+        return None
+    found = _of_member(world, first)
+    return Target("Job", name, first.group if isinstance(found, Member) and first.group is not None else found)
+
+
+def _is_of_job(member: Member, job: str) -> bool:
+    return any(owner.kind == "Job" and owner.name == job for owner in member.pod.metadata.owner_references or ())
+
+
+def _of_member(world: SchedulerState, member: Member) -> Found:
+    return world.queue.roots.get(entity_key(member), member) if member.state == PENDING else member
+
+
+def explain(brain: Scheduler, target: Target, through: Through = iter) -> Explanation:
+    """Say why. `through` may count the sorts of suggestions as they are tried."""
+    found = target.found
+    if isinstance(found, Member):
+        return _of_pod(brain.world, found)
+    if isinstance(found, Group):
+        return _of_group(brain.world, found)
+    return _of_root(brain, found, target, through)
+
+
+# --- what is not in the queue ----------------------------------------------------------------------
+
+
+def _of_pod(world: SchedulerState, member: Member) -> Explanation:
+    ref = member.ref
+    where = f" on {member.node}" if member.node else ""
+    words = {"running": f"runs{where}", "leaving": f"is being deleted{where}", "failed": f"has failed{where}"}
+    words |= {"succeeded": f"has finished{where}", "pending": f"is about to be bound{where}"}
+    sentence = f"pod {ref.name} {words[member.state]}"
+    levels = tuple(_levels(world, member.group.root(), ())) if member.group is not None else ()
+    return Explanation("Pod", ref.namespace, ref.name, "Running", sentence, member.traits[1], levels)
+
+
+def _of_group(world: SchedulerState, group: Group) -> Explanation:
+    top = group.root()
+    levels = tuple(_levels(world, top, ()))
+    verdict, sentence, wakes = _say_group(world, group)
+    priority = (group.obj.spec.priority or 0) if group.obj is not None else 0
+    return Explanation(*group.key, verdict, sentence, priority, levels, condition=_said_of(group), wakes=wakes)
+
+
+def _say_group(world: SchedulerState, group: Group) -> tuple[str, str, str]:
+    """Verdict, sentence and what it waits for, of a group without pending pods."""
+    name = f"{kind_word(group.key.kind)} {group.key.name}"
+    what = "members" if group.is_leaf else "child groups"
+    have = say_have(group.confirmed, group.minimum, what) + " are bound"
+    if group.quorum_bound:
+        place = _say_home(world, group)
+        return "Running", f"{name} waits for nothing: {have}{place}", ""
+    if not group.scheduled_once:
+        reason, missing = waiting.own_wait(group)
+        return reason, f"{name} waits: {missing}", "when what is missing is created"
+    text = f"{name} is below its minimum: {have}, and no pod of it is pending"
+    return "BelowMinimum", text, "when its controller, or whoever made its pods, makes new ones"
+
+
+def _say_home(world: SchedulerState, group: Group) -> str:
+    key = group.topology
+    places = _places(world, group, key) if key else set[str]()
+    return f", in {say_domain(key, places.pop())}" if key and len(places) == 1 else ""
+
+
+# --- what is in the queue --------------------------------------------------------------------------
+
+
+def _of_root(brain: Scheduler, root: QueuedEntity, target: Target, through: Through) -> Explanation:
+    world = brain.world
+    base = Explanation(
+        *root.key,
+        "",
+        "",
+        root.priority,
+        since=root.created,
+        position=_position(brain, root),
+        waiting=len(world.queue.roots),
+        condition=_said_of(root.group) if root.group is not None else _said(root.member),
+    )
+    fault = find_fault(root.group, world.forest) if root.group is not None else None
+    if fault is not None:
+        text = f"{me(root)} cannot be scheduled as it is: {fault.message}"
+        return _with(base, root, world, fault.reason, text, target, wakes="when one of its objects changes")
+    if root.group is not None and not (root.group.seen and root.group.admissible and not root.group.gated):
+        return _unready(world, root, base, target)
+    if root.member is not None and root.member.gated:
+        gates = ", ".join(gate.name for gate in root.member.pod.spec.scheduling_gates or ())
+        text = f"{me(root)} is held back by scheduling gates: {gates}"
+        return _with(base, root, world, waiting.GATED, text, target, wakes="when its scheduling gates are removed")
+    asked = world.forest.groups.get(EntityKey(target.kind, root.key.namespace, target.name))
+    if asked is not None and asked is not root.group and asked.seen:
+        own = _child_wait(asked)
+        if own is not None:
+            text = f"{kind_word(asked.key.kind)} {asked.key.name} waits: {own[1]}"
+            wakes = "when the missing pods and groups are created; its tree starts without it meanwhile if it can"
+            return _with(base, root, world, own[0], text, None, wakes=wakes)
+    outcome = evaluate(world, root)
+    if isinstance(outcome.verdict, Placed):
+        ahead = f"; {base.position - 1} ahead of it in the queue may take the room first" if base.position > 1 else ""
+        text = f"{me(root)} fits now{ahead}"
+        return _with(base, root, world, "Placed", text, target, wakes="when its turn comes")
+    leaving = _leaving_suffice(world, root, outcome.demand)
+    if leaving:
+        text = f"{me(root)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
+        wakes = f"when they are gone: {few(sorted(world.forest.members[uid].ref.name for uid in leaving))}"
+        return _with(base, root, world, waiting.FOR_VICTIMS, text, target, wakes=wakes)
+    return _stuck(brain, root, outcome, base, target, through)
+
+
+def _with(
+    base: Explanation,
+    root: QueuedEntity,
+    world: SchedulerState,
+    verdict: str,
+    sentence: str,
+    target: Target | None,
+    *,
+    wakes: str,
+    shortages: tuple[Shortage, ...] = (),
+    demand: GroupRequest | None = None,
+    **more: Any,
+) -> Explanation:
+    """The explanation with its tree; says first how the object that was asked about belongs to it."""
+    levels = tuple(_levels(world, root.group, shortages, demand)) if root.group is not None else ()
+    if target is not None and target.kind != "Job" and (target.kind, target.name) != (root.key.kind, root.key.name):
+        sentence = f"{kind_word(target.kind)} {target.name} is decided together with its tree: {sentence}"
+    return msgspec.structs.replace(base, verdict=verdict, sentence=sentence, levels=levels, wakes=wakes, **more)
+
+
+def _unready(world: SchedulerState, root: QueuedEntity, base: Explanation, target: Target) -> Explanation:
+    assert root.group is not None
+    notices = {notice.group.key: notice for notice in waiting.notices(root.group)}
+    asked = EntityKey(target.kind, root.key.namespace, target.name)
+    own = notices.get(asked) or notices.get(root.key) or next(iter(notices.values()), None)
+    if own is None:
+        text = f"{me(root)} does not exist, with {say_count(root.group.pending_below, 'pod')} waiting for it"
+        return _with(base, root, world, waiting.FOR_POD_GROUP, text, target, wakes="when it is created")
+    text = f"{kind_word(own.group.key.kind)} {own.group.key.name} waits: {own.message}"
+    wakes = {
+        waiting.FOR_PARENT: f"when compositepodgroup {root.key.name} is created",
+        waiting.GATED: "when the scheduling gates are removed",
+        waiting.FOR_MEMBERS: "when the missing pods are created",
+    }.get(own.reason, "when the missing pods and groups are created")
+    return _with(base, root, world, own.reason, text, None, wakes=wakes)
+
+
+def _child_wait(group: Group) -> tuple[str, str] | None:
+    """What keeps a child group out of a tree that could start without it."""
+    if not group.admissible:
+        return waiting.own_wait(group)
+    missing = waiting.incomplete_above(group)
+    return (waiting.FOR_CHILDREN, missing) if missing else None
+
+
+def _leaving_suffice(world: SchedulerState, root: QueuedEntity, demand: GroupRequest) -> list[str]:
+    """Pods that are leaving, or marked to leave, after which the root fits."""
+    going = sorted(world.going() | {uid for uid in world.orphans if uid in world.cluster.pods})
+    if not going or not isinstance(evaluate(world, root, demand, going).verdict, Placed):
+        return []
+    return going
+
+
+def _stuck(
+    brain: Scheduler, root: QueuedEntity, outcome: Evaluation, base: Explanation, target: Target, through: Through
+) -> Explanation:
+    world, verdict = brain.world, outcome.verdict
+    assert isinstance(verdict, Infeasible | Undecided)
+    shortages = shortages_of(verdict)
+    first = nearest(shortages, shortages[0].group) if shortages else None
+    where = say_domain(first.topology, first.domain) if first is not None and first.domain else ""
+    return _with(
+        base,
+        root,
+        world,
+        "Infeasible" if isinstance(verdict, Infeasible) else "Undecided",
+        say_stuck(world, root, outcome, first),
+        target,
+        wakes=say_wakes(outcome.demand),
+        shortages=shortages,
+        demand=outcome.demand,
+        remark=say_never(world, outcome, first) if first is not None else "",
+        rules=tuple(_rules(world, root))[:MOST_RULES],
+        holders=holders(world, root.key, first, MOST_HOLDERS) if first is not None else (),
+        held_in=where,
+        preemption=say_preemption(world, root, outcome),
+        suggestions=tuple(suggest(brain, root, outcome, through)),
+    )
+
+
+# --- the parts -------------------------------------------------------------------------------------
+
+
+def _position(brain: Scheduler, root: QueuedEntity) -> int:
+    return next((place for place, each in enumerate(brain.roots(), 1) if each is root), 0)
+
+
+def _said_of(group: Group) -> ReportedCondition | None:
+    return _said(group.obj)
+
+
+def _said(obj: object) -> ReportedCondition | None:
+    """The scheduling condition of a pod or group, as it is stored."""
+    held = obj.pod if isinstance(obj, Member) else obj
+    status = getattr(held, "status", None)
+    for condition in (getattr(status, "conditions", None) or ()) if status is not None else ():
+        if condition.type in SCHEDULED:
+            since = condition.last_transition_time or ""
+            return ReportedCondition(condition.status, condition.reason, condition.message, since)
+    return None
+
+
+def _places(world: SchedulerState, group: Group, key: str) -> set[str]:
+    return {world.domain_of(m.node, key) for leaf in group.leaves() for m in leaf.running.values()}
+
+
+def _levels(
+    world: SchedulerState,
+    top: Group | None,
+    shortages: Iterable[Shortage],
+    demand: GroupRequest | None = None,
+    depth: int = 0,
+) -> Iterable[Level]:
+    if top is None:
+        return
+    key = top.topology
+    places = _places(world, top, key) if key else set[str]()
+    own = sorted((s for s in shortages if s.group == top.key), key=lambda s: (s.needed - s.seats, -s.seats))
+    yield Level(
+        top.key.kind,
+        top.key.name,
+        depth,
+        top.minimum,
+        top.confirmed,
+        top.pending_below,
+        top.quorum_bound,
+        key,
+        places.pop() if len(places) == 1 else None,
+        tuple(_domain(world, s, demand) for s in own[:MOST_DOMAINS]),
+        top.seen,
+    )
+    for child in top.ordered_children():
+        yield from _levels(world, child, shortages, demand, depth + 1)
+
+
+def _domain(world: SchedulerState, shortage: Shortage, demand: GroupRequest | None) -> Domain:
+    lacking = tuple(
+        Shortfall(what, say_amount(what, amount) if is_resource(what) else str(amount))
+        for what, amount in shortage.lacking
+    )
+    seats = empty_seats(world, demand, shortage.group) if demand is not None else None
+    when_empty = None
+    if seats is not None:
+        when_empty = int(seats[inside_of(world, shortage.topology, shortage.domain)].sum())
+    return Domain(
+        shortage.topology,
+        shortage.domain,
+        shortage.seats,
+        shortage.needed,
+        shortage.nodes,
+        lacking,
+        say_place(shortage),
+        when_empty,
+    )
+
+
+def _rules(world: SchedulerState, root: QueuedEntity) -> Iterable[Rule]:
+    """Which rule removed how many nodes, for each kind of pod that waits."""
+    kinds: dict[int, list[Member]] = {}
+    for member in world.members_of(root):
+        kinds.setdefault(world.shape_of(member).id, []).append(member)
+    for alike in kinds.values():
+        with world.evaluator.trial() as trial:
+            refusals = trial.why_not(world.shape_of(alike[0]))
+        first, count = alike[0].ref.name, len(alike)
+        if refusals.message:
+            yield Rule(first, refusals.message, refusals.total, refusals.total, count)
+        for text, nodes in sorted(refusals.counts.items(), key=lambda item: (-item[1], item[0])):
+            yield Rule(first, text, nodes, refusals.total, count)
+
+
+__all__ = ["Explanation", "Target", "explain", "find", "find_of_job"]

@@ -1,0 +1,149 @@
+"""The sentences of an explanation: what is short, could it ever fit, what would preemption do, what wakes it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.scheduler.cache.arrays import Ints
+from muster.scheduler.cycle.evaluate import Evaluation
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.groups.group import entity_key, may_preempt
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.verdict import Budget, ExhaustionProof, Infeasible, Shortage, Undecided, WeightProof
+from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
+from muster.scheduler.preemption.select import select_victims
+from muster.scheduler.preemption.victims import possible_victims, quorums
+from muster.scheduler.queue.entity import QueuedEntity
+from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS
+from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.messages import kind_word, say_amount, say_count, say_shortage, short_key
+
+
+def me(root: QueuedEntity) -> str:
+    return f"{kind_word(root.key.kind)} {root.key.name}"
+
+
+def say_stuck(world: SchedulerState, root: QueuedEntity, outcome: Evaluation, first: Shortage | None) -> str:
+    group = root.group
+    if isinstance(outcome.verdict, Undecided):
+        what = "was not placed within the search budget, a place may exist"
+    elif group is not None and group.quorum_bound:
+        what = f"runs with its minimum, {say_count(group.pending_below, 'more pod')} find no place"
+    elif group is not None and group.scheduled_once:
+        things = "members" if group.is_leaf else "child groups"
+        what = (
+            f"runs below its minimum ({group.confirmed} of {group.minimum} {things} are bound), the rest does not fit"
+        )
+    else:
+        what = "does not fit"
+    refused = outcome.refusals.get(world.shape_of(root.member).id) if root.member is not None else None
+    if refused is not None:
+        return f"{me(root)} {what}: {refused.text().rstrip('.')}"
+    if first is None:
+        return f"{me(root)} {what}"
+    whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != root.key else ""
+    return f"{me(root)} {what}: {whose}{say_shortage(first)}"
+
+
+def say_never(world: SchedulerState, outcome: Evaluation, first: Shortage) -> str:
+    """Whether even empty nodes are too small, or only the combination is impossible."""
+    seats = empty_seats(world, outcome.demand, first.group)
+    if seats is not None and first.domain:
+        sums = np.bincount(world.cluster.labels(first.topology), weights=seats)[1:]
+        best = int(sums.max()) if len(sums) else 0
+        if best < first.needed:
+            what = f"the largest would have {say_count(best, 'seat')} if it were empty"
+            return f"No {short_key(first.topology)} can hold it as the nodes are: {what}"
+    elif seats is not None and not seats.any():
+        return _say_too_big(world, outcome.demand, first.group)
+    proof = outcome.verdict.proof if isinstance(outcome.verdict, Infeasible) else None
+    if isinstance(proof, ExhaustionProof) and proof.steps > 1:
+        return f"Its pods do not fit together: all {proof.steps} ways that differ were tried"
+    if isinstance(proof, WeightProof):
+        return "Its pods compete for the same nodes and need more together than all of them can give"
+    return ""
+
+
+def _say_too_big(world: SchedulerState, demand: GroupRequest, key: EntityKey) -> str:
+    """A pod that is larger than every node it may go to."""
+    shape = _only_shape(demand, key)
+    assert shape is not None
+    cluster = world.cluster
+    usable = world.evaluator.feasibility(shape).node_ok[: cluster.size] & cluster.alive[: cluster.size]
+    asks = shape.request_vector(cluster)
+    for row in np.flatnonzero(asks):
+        largest = int(cluster.alloc[row, : cluster.size][usable].max(initial=0))
+        if usable.any() and largest < asks[row]:
+            name = cluster.resources[row]
+            asked, there = say_amount(name, int(asks[row])), say_amount(name, largest)
+            return f"No node is large enough: a pod asks for {asked} {name}, the largest node it may use has {there}"
+    return ""
+
+
+def say_preemption(world: SchedulerState, root: QueuedEntity, outcome: Evaluation) -> str:
+    if isinstance(outcome.verdict, Undecided):
+        return "not considered: nobody is evicted for a placement that may exist without it"
+    never = not may_preempt(root.group) if root.group is not None else world.members_of(root)[0].traits[2] == "Never"
+    if never:
+        return "not considered: the preemption policy is Never"
+    going = world.going()
+    units, _ = possible_victims(world.forest, world.cluster, root.priority, marked=world.orphans, spared=going)
+    if not units:
+        return f"not possible: nothing that runs has a priority below {root.priority}"
+    answer = select_victims(
+        outcome.demand,
+        world.evaluator,
+        units=units,
+        quorums=quorums(world.forest, units),
+        budgets=list(world.budgets.values()),
+        held=world.held_against(root),
+        leaving=going,
+        budget=Budget(world.config.budget_steps),
+    )
+    if isinstance(answer, NoCandidates):
+        pods = say_count(sum(len(unit.uids) for unit in units), "pod")
+        return f"would not help: {pods} of lower priority could leave, {_say_no_help(answer)}"
+    pods = say_count(sum(len(unit.uids) for unit in answer.units), "pod")
+    return f"makes room at its next try: {pods} of lower priority would leave ({_say_victims(world, answer)})"
+
+
+def _say_victims(world: SchedulerState, answer: PreemptionPlan) -> str:
+    """Whose pods, and how many of each, the largest share first."""
+    counts: dict[EntityKey, int] = {}
+    for uid in (uid for unit in answer.units for uid in unit.uids):
+        key = entity_key(world.forest.members[uid])
+        counts[key] = counts.get(key, 0) + 1
+    order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    of = {key: f" ({count})" if key.kind != "Pod" else "" for key, count in order}
+    return few([f"{kind_word(key.kind)} {key.namespace}/{key.name}{of[key]}" for key, _ in order])
+
+
+def _say_no_help(answer: NoCandidates) -> str:
+    return "and it would still not fit" if answer.hopeless else answer.reason
+
+
+def say_wakes(demand: GroupRequest) -> str:
+    """What brings it back into the line."""
+    often = f"at the latest {FALLBACK_SECONDS:.0f} s after the last try"
+    if isinstance(demand, PodGroupRequest) and demand.need:
+        where = f" in one {short_key(demand.topology)}" if demand.topology else ""
+        return f"when a change leaves {say_count(demand.need, 'seat')} for it{where}, {often}"
+    return f"when a change leaves a seat for one of its pods, {often}"
+
+
+def few(names: list[str], most: int = 3) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def empty_seats(world: SchedulerState, demand: GroupRequest, key: EntityKey) -> Ints | None:
+    """Seats per node for the members of one leaf if nothing else ran; None unless they are alike and countable."""
+    shape = _only_shape(demand, key)
+    return world.evaluator.empty_capacity(shape) if shape is not None and world.evaluator.independent(shape) else None
+
+
+def _only_shape(demand: GroupRequest, key: EntityKey) -> Shape | None:
+    leaf = next((leaf for leaf in leaves(demand) if leaf.key == key), None)
+    shapes = {member.shape.id: member.shape for member in leaf.members} if leaf is not None else {}
+    return next(iter(shapes.values())) if len(shapes) == 1 else None

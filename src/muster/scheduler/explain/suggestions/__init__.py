@@ -1,0 +1,52 @@
+"""What would help: changes that were tried on the planner before they are told to anyone.
+
+Each module tries one sort of change (of the pods, of the groups, of who runs, of the nodes) and yields a suggestion
+only if the root is placed with it. Cheapest first: correct what cannot match, put nodes back into service, widen the
+domain, lower the minimum, wait for somebody, add nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from muster.scheduler.cycle.evaluate import Evaluation
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.explain.explanation import Suggestion
+from muster.scheduler.explain.suggestions.change_trial import ChangeTrial
+from muster.scheduler.explain.suggestions.fix_pod_spec import fix_selectors, tolerate_taints
+from muster.scheduler.explain.suggestions.more_capacity import add_nodes, put_nodes_back, wait_for_others
+from muster.scheduler.explain.suggestions.relax_group import lower_minimums, widen_topology
+from muster.scheduler.queue.entity import QueuedEntity
+
+ACTIONS = (
+    "fix-selector",
+    "tolerate-taint",
+    "uncordon",
+    "mend-nodes",
+    "widen-topology",
+    "lower-minimum",
+    "wait-for",
+    "add-nodes",
+)
+SOURCES = (
+    fix_selectors,
+    tolerate_taints,
+    put_nodes_back,
+    widen_topology,
+    lower_minimums,
+    wait_for_others,
+    add_nodes,
+)
+
+
+Source = Callable[[ChangeTrial], Iterable[Suggestion]]
+Through = Callable[[Collection[Source]], Iterable[Source]]
+
+
+def suggest(brain: Scheduler, root: QueuedEntity, outcome: Evaluation, through: Through = iter) -> list[Suggestion]:
+    """Everything that was found to help, cheapest first. `through` may count the sources as they are asked."""
+    question = ChangeTrial(brain, root, outcome)
+    return [suggestion for source in through(SOURCES) for suggestion in source(question)]
+
+
+__all__ = ["ACTIONS", "Suggestion", "Through", "suggest"]

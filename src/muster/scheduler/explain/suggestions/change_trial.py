@@ -1,0 +1,163 @@
+"""One root that does not fit, and the planner to try changes on.
+
+A try counts search steps like every plan, and all tries together have a limit, so that an explanation ends on any
+cluster. Where a change gives room to everybody, the roots that are ahead in line are seated first, as they will be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from muster.api import types
+from muster.scheduler.cycle.evaluate import Evaluation, request_of
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.groups.validity import find_fault
+from muster.scheduler.interface.events import ObjectDeleted, ObjectUpdated
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import GroupRequest
+from muster.scheduler.placement.verdict import Budget, Placed, Shortage
+from muster.scheduler.planning.plan import plan
+from muster.scheduler.queue.entity import PREEMPTING, QueuedEntity
+from muster.scheduler.runtime.trial import Trial
+from muster.scheduler.status.messages import shortages_of
+
+MOST_AHEAD = 64  # roots that are seated first
+
+
+MOST_TRIES = 120
+
+
+STEPS_FACTOR = 8  # all tries together may spend so many budgets
+
+
+class ChangeTrial:
+    """What would have to change so that this root fits?"""
+
+    def __init__(self, brain: Scheduler, root: QueuedEntity, outcome: Evaluation) -> None:
+        assert not isinstance(outcome.verdict, Placed)
+        self.brain = brain
+        self.world = brain.world
+        self.root = root
+        self.demand = outcome.demand
+        self.shortages: tuple[Shortage, ...] = shortages_of(outcome.verdict)
+        self._steps = self.world.config.budget_steps * STEPS_FACTOR
+        self._tries = MOST_TRIES
+        self._ahead: list[QueuedEntity] | None = None
+
+    @property
+    def spent(self) -> bool:
+        """No more tries are left; what is not verified by now is not suggested."""
+        return self._tries <= 0 or self._steps <= 0
+
+    def fits(
+        self, demand: GroupRequest | None = None, evicted: Sequence[str] = (), *, without: EntityKey | None = None
+    ) -> bool:
+        """Would the root be placed with this demand, or without these pods?"""
+        if self.spent:
+            return False
+        self._tries -= 1
+        demand = demand or self.demand
+        shared = demand is self.demand  # room for everybody, not an easier demand
+        with self.world.evaluator.trial() as trial:
+            for shape, slot in self.world.held_against(self.root):
+                trial.place(shape, slot)
+            trial.evict_all(evicted)
+            # Cheap things first: alone it must fit in any case.
+            if not isinstance(self._plan(demand, trial), Placed):
+                return False
+            if not shared or not self.ahead():
+                return True
+            self._seat_those_ahead(trial, without)
+            return isinstance(self._plan(demand, trial), Placed)
+
+    def _plan(self, demand: GroupRequest, trial: Trial) -> object:
+        budget = Budget(max(1, min(self.world.config.budget_steps, self._steps)))
+        verdict = plan(demand, trial, budget, extras=False)
+        self._steps -= budget.spent
+        return verdict
+
+    def ahead(self) -> list[QueuedEntity]:
+        """The roots that are tried before this one when room appears."""
+        if self._ahead is None:
+            roots = self.world.queue.roots.values()
+            mine = self.root.sort_key
+            ready = [r for r in roots if r.sort_key < mine and r.state != PREEMPTING and self._is_ready(r)]
+            self._ahead = sorted(ready, key=lambda root: root.sort_key)[:MOST_AHEAD]
+        return self._ahead
+
+    def _is_ready(self, root: QueuedEntity) -> bool:
+        group = root.group
+        if group is None:
+            return root.member is not None and not root.member.gated
+        ready = group.seen and group.admissible and not group.gated
+        return ready and find_fault(group, self.world.forest) is None
+
+    def _seat_those_ahead(self, trial: Trial, without: EntityKey | None) -> None:
+        world = self.world
+        for root in self.ahead():
+            if root.key == without:
+                continue
+            demand = request_of(root, world.shape_of, world.domain_of)
+            budget = Budget(max(1, min(world.config.budget_steps, self._steps)))
+            verdict = plan(demand, trial, budget)
+            self._steps -= budget.spent
+            if isinstance(verdict, Placed):
+                for seat in verdict.seats:
+                    trial.place(world.shape_of(world.forest.members[seat.uid]), seat.index)
+
+    # --- nodes -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def with_nodes(self, nodes: Iterable[types.Node]) -> Generator[None]:
+        """While the block runs, these nodes are there in this form. They come and go as events do."""
+        before = self.world.cluster.node_objects
+        changed = [(node, before.get(node.metadata.name)) for node in nodes]
+        for node, _ in changed:
+            self.brain.handle(ObjectUpdated("Node", node), 0.0)
+        try:
+            yield
+        finally:
+            for node, old in changed:
+                name = node.metadata.name
+                self.brain.handle(
+                    ObjectUpdated("Node", old) if old is not None else ObjectDeleted("Node", "", name, name), 0.0
+                )
+
+    def fewest(self, most: int, nodes: Callable[[int], list[types.Node]]) -> int | None:
+        """The smallest number of such nodes with which the root fits; None if not even the most do."""
+        if most < 1 or not self._fits_with(nodes(most)):
+            return None
+        low, high = 1, most
+        while low < high:
+            middle = (low + high) // 2
+            if self._fits_with(nodes(middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return low if self._fits_with(nodes(low)) else None
+
+    def _fits_with(self, nodes: list[types.Node]) -> bool:
+        with self.with_nodes(nodes):
+            return self.fits()
+
+    def largest(self, low: int, high: int, demand: Callable[[int], GroupRequest]) -> int | None:
+        """The largest number in a range with which the demand still fits; None if not even the smallest does."""
+        if low > high or not self.fits(demand(low)):
+            return None
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.fits(demand(middle)):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+
+def copy_of(node: types.Node, name: str) -> types.Node:
+    """A new node like one that exists."""
+    labels = (node.metadata.labels or {}) | {"kubernetes.io/hostname": name}
+    meta = msgspec.structs.replace(node.metadata, name=name, uid=name, labels=labels)
+    return msgspec.structs.replace(node, metadata=meta)

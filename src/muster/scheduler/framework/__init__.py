@@ -1,0 +1,1 @@
+"""What a scheduling plugin is and what it is given: `Plugin` and `Shape`."""

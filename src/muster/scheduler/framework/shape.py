@@ -1,0 +1,90 @@
+"""Shape: the class of all pods with equal scheduling requirements under one profile.
+
+A shape is a footprint plus everything that decides where the next such pod may go. Shapes are interned by the
+evaluator. When a selector mentions a label key for the first time, pods have to be told apart anew: a shape that was
+looked up while the pod counts knew fewer label keys must be looked up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from muster.api.types import Pod
+from muster.scheduler.cache.arrays import Ints
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.footprints import Amounts, Footprint
+from muster.scheduler.cache.node_columns import PODS
+from muster.scheduler.cache.pod_counts import LabelClass
+
+T = TypeVar("T")
+
+
+class ProfileView(Protocol):
+    """What a shape reads of the profile that its pods are scheduled by."""
+
+    @property
+    def scheduler_name(self) -> str: ...
+
+    @property
+    def judges_all(self) -> bool:
+        """Whether no resource is ignored."""
+        ...
+
+    def ignores(self, resource: str) -> bool:
+        """Whether the profile does not compare requests of this resource with what a node has."""
+        ...
+
+
+class Shape:
+    """Pods with equal scheduling requirements under one profile. `pod` is one of them."""
+
+    __slots__ = ("__weakref__", "_memo", "footprint", "id", "pod", "profile", "wants")
+
+    def __init__(self, number: int, pod: Pod, profile: ProfileView, footprint: Footprint) -> None:
+        self.id = number
+        self.pod = pod
+        self.profile = profile
+        self.footprint = footprint
+        self._memo: dict[Hashable, Any] = {}
+        # The rows it requests something of, as plain numbers for the one-node path.
+        self.wants: tuple[tuple[int, int], ...] = tuple(
+            (row, int(size)) for row, size in enumerate(footprint.vector) if size and row != PODS
+        )
+
+    def request_vector(self, cluster: Cluster) -> Ints:
+        """The request over all resource rows of the cluster, 0 where its profile ignores the resource."""
+        vector = np.zeros(len(cluster.resources), dtype=np.int64)
+        vector[: len(self.footprint.vector)] = self.footprint.vector
+        for row, _ in () if self.profile.judges_all else self.wants:
+            if self.profile.ignores(cluster.resources[row]):
+                vector[row] = 0
+        return vector
+
+    @property
+    def amounts(self) -> Amounts:
+        return self.footprint.needs.amounts
+
+    @property
+    def label_class(self) -> LabelClass:
+        return self.footprint.label_class
+
+    def memo(self, key: Hashable, build: Callable[[], T]) -> T:
+        """A plugin's own compiled form of the shape, built once."""
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = build()
+        return found
+
+    def fresh(self, key: Hashable, version: Hashable, build: Callable[[], T]) -> T:
+        """Like `memo`, but built again whenever the version is another."""
+        found = self._memo.get(key)
+        if found is None or found[0] != version:
+            found = self._memo[key] = (version, build())
+        return found[1]
+
+    def __repr__(self) -> str:
+        meta = self.pod.metadata
+        return f"<Shape {self.id} like {meta.namespace}/{meta.name}>"

@@ -1,0 +1,1 @@
+"""PodGroups and CompositePodGroups as trees, with counters that one pod changes in O(depth)."""

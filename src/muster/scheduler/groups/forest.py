@@ -1,0 +1,241 @@
+"""The forest: all groups and all member pods, with their counters kept true under every change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from muster.api import groups as api
+from muster.api import types
+from muster.scheduler.groups.group import PENDING, RUNNING, SUCCEEDED, Group, Member
+from muster.scheduler.interface.keys import EntityKey
+
+
+def minimum_of(obj: api.PodGroup | api.CompositePodGroup) -> int:
+    """minCount, minGroupCount, or one for a basic policy."""
+    if isinstance(obj, api.PodGroup):
+        gang = obj.spec.scheduling_policy.gang
+        return (gang.min_count or 1) if gang is not None else 1
+    composite = obj.spec.scheduling_policy.gang
+    return (composite.min_group_count or 1) if composite is not None else 1
+
+
+class Forest:
+    """All groups and all members, with their counters kept true under every change."""
+
+    def __init__(self) -> None:
+        self.groups: dict[EntityKey, Group] = {}
+        self.members: dict[str, Member] = {}
+        self.on_node: dict[str, dict[str, Member]] = {}  # the bound ones, finished or not
+        self.workloads: dict[tuple[str, str], api.Workload] = {}
+
+    # --- groups ------------------------------------------------------------------------------------
+
+    def group(self, key: EntityKey) -> Group:
+        """The group of this key, as a placeholder if it was not seen yet."""
+        found = self.groups.get(key)
+        if found is None:
+            found = self.groups[key] = Group(key)
+        return found
+
+    def put_group(self, obj: api.PodGroup | api.CompositePodGroup) -> Group:
+        """A group object exists in this form."""
+        meta = obj.metadata
+        group = self.group(EntityKey(obj.kind, meta.namespace, meta.name))
+        was_other = group.obj is not None and group.obj.metadata.uid != meta.uid
+        group.obj = obj
+        group.minimum = minimum_of(obj)
+        if was_other:
+            group.scheduled_once = False
+            group.finished.clear()
+        group.scheduled_once = group.scheduled_once or _was_scheduled(obj)
+        self._link(group, obj.spec.parent_composite_pod_group_name)
+        self._weigh(group)
+        return group
+
+    def drop_group(self, key: EntityKey) -> Group | None:
+        """A group object is gone; members and children keep naming it."""
+        group = self.groups.get(key)
+        if group is None or group.obj is None:
+            return None
+        group.obj = None
+        group.scheduled_once = False
+        group.finished.clear()
+        self._link(group, None)
+        self._weigh(group)
+        self._prune(group)
+        return group
+
+    def _link(self, group: Group, parent_name: str | None) -> None:
+        wanted = None
+        if parent_name:
+            wanted = self.group(EntityKey("CompositePodGroup", group.key.namespace, parent_name))
+        if group.parent is wanted:
+            return
+        self._unlink(group)
+        group.parent = wanted
+        if wanted is not None:
+            wanted.children[group.key] = group
+            group.cyclic = self._closes_a_ring(group)
+            if not group.cyclic:
+                self._carry(group, +1)
+        self._mend_rings(group)
+
+    def _unlink(self, group: Group) -> None:
+        old = group.parent
+        if old is None:
+            return
+        if not group.cyclic:
+            self._carry(group, -1)
+        group.parent, group.cyclic = None, False
+        del old.children[group.key]
+        self._prune(old)
+
+    def _mend_rings(self, changed: Group) -> None:
+        """Edges that were left out because they closed a ring may be sound after this change."""
+        for group in [g for g in self.groups.values() if g.cyclic and g is not changed]:
+            if not self._closes_a_ring(group):
+                group.cyclic = False
+                self._carry(group, +1)
+
+    @staticmethod
+    def _closes_a_ring(group: Group) -> bool:
+        above = group.parent
+        while above is not None:
+            if above is group:
+                return True
+            above = above.parent if not above.cyclic else None
+        return False
+
+    def _carry(self, group: Group, sign: int) -> None:
+        """Add or take a whole subtree's counters to or from its ancestors."""
+        above = group.parent
+        while above is not None:
+            above.gated += sign * group.gated
+            above.pending_below += sign * group.pending_below
+            above = above.parent if not above.cyclic else None
+        if group.admissible and group.parent is not None:
+            group.parent.admissible_children += sign
+            self._weigh(group.parent)
+
+    def _prune(self, group: Group) -> None:
+        if group.empty and self.groups.get(group.key) is group:
+            self._unlink(group)
+            del self.groups[group.key]
+
+    def _weigh(self, group: Group) -> None:
+        """Recompute whether a group has its quorum, and tell its ancestors if that changed."""
+        current: Group | None = group
+        while current is not None:
+            count = current.known if current.is_leaf else current.admissible_children
+            admissible = current.seen and count >= current.minimum
+            if admissible == current.admissible:
+                return
+            current.admissible = admissible
+            if current.cyclic or current.parent is None:
+                return
+            current.parent.admissible_children += 1 if admissible else -1
+            current = current.parent
+
+    # --- members -----------------------------------------------------------------------------------
+
+    def put_member(self, pod: types.Pod, key: EntityKey | None) -> Member:
+        """A pod exists in this form; `key` names its group, or is None for a pod on its own."""
+        member = self.members.get(pod.metadata.uid)
+        if member is None:
+            member = self.members[pod.metadata.uid] = Member(pod)
+        else:
+            self._leave(member)
+            member.update(pod)
+        member.group = self.group(key) if key is not None else None
+        if pod.spec.node_name:
+            member.assumed = ""
+            self.on_node.setdefault(pod.spec.node_name, {})[member.uid] = member
+        self._enter(member)
+        return member
+
+    def drop_member(self, uid: str) -> Member | None:
+        member = self.members.pop(uid, None)
+        if member is not None:
+            node = member.pod.spec.node_name
+            there = self.on_node.get(node, {})
+            if there.pop(uid, None) is not None and not there:
+                del self.on_node[node]
+            self._leave(member)
+            if member.group is not None:
+                member.group.finished.discard(uid)
+                self._weigh(member.group)
+                self._prune(member.group)
+        return member
+
+    def assume(self, seated: Iterable[tuple[Member, str]]) -> None:
+        """Binds of these pending pods are on their way: they count as running from now on."""
+        moved: dict[EntityKey, int] = {}
+        for member, node in seated:
+            member.assumed = node
+            group = member.group
+            if group is not None:
+                group.running[member.uid] = group.pending.pop(member.uid)
+                group.unconfirmed += 1
+                moved[group.key] = moved.get(group.key, 0) + 1
+        for key, count in moved.items():
+            self._count(self.groups[key], -count, 0)  # pending or running, the quorum is the same
+
+    def forget(self, member: Member) -> None:
+        """The bind did not happen."""
+        self._leave(member)
+        member.assumed = ""
+        self._enter(member)
+
+    def set_lost(self, member: Member, lost: bool) -> None:
+        """A member on a lost node does not count until the node is back."""
+        if member.lost != lost:
+            self._leave(member)
+            member.lost = lost
+            self._enter(member)
+
+    def _enter(self, member: Member) -> None:
+        group = member.group
+        if group is None:
+            return
+        if member.lost:
+            pass  # whatever it did there, nobody can count on it
+        elif member.state == SUCCEEDED:
+            group.finished.add(member.uid)
+        elif member.state == RUNNING or (member.state == PENDING and member.assumed):
+            group.running[member.uid] = member
+            group.unconfirmed += 1 if member.assumed else 0
+            group.traits[member.traits] += 1
+        elif member.state == PENDING:
+            group.pending[member.uid] = member
+            group.traits[member.traits] += 1
+            self._count(group, 1, int(member.gated))
+        self._weigh(group)
+
+    def _leave(self, member: Member) -> None:
+        group = member.group
+        if group is None:
+            return
+        was_pending = group.pending.pop(member.uid, None) is not None
+        was_running = not was_pending and group.running.pop(member.uid, None) is not None
+        if was_running and member.assumed:
+            group.unconfirmed -= 1
+        if was_pending or was_running:
+            group.traits[member.traits] -= 1
+            if group.traits[member.traits] == 0:
+                del group.traits[member.traits]
+        if was_pending:
+            self._count(group, -1, -int(member.gated))
+        self._weigh(group)
+
+    @staticmethod
+    def _count(group: Group, pending: int, gated: int) -> None:
+        current: Group | None = group
+        while current is not None:
+            current.pending_below += pending
+            current.gated += gated
+            current = current.parent if not current.cyclic else None
+
+
+def _was_scheduled(obj: api.PodGroup | api.CompositePodGroup) -> bool:
+    wanted = (api.POD_GROUP_INITIALLY_SCHEDULED, api.POD_GROUP_SCHEDULED, api.COMPOSITE_INITIALLY_SCHEDULED)
+    return any(c.type in wanted and c.status == "True" for c in obj.status.conditions or ())

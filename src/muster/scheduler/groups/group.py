@@ -1,0 +1,249 @@
+"""The forest: PodGroups and CompositePodGroups as trees, and the pods that belong to them.
+
+Objects may arrive in any order, so an edge exists as soon as either end names the other; a group that
+was named but not yet seen is a placeholder. Everything the queue asks of a tree (does it have its
+quorum, is a member gated, how many pods are pending) is kept as counters that one pod changes in
+O(depth), whatever the size of the group.
+
+What counts: pending and running members. Terminating and Failed pods never count; members that
+Succeeded count only for a group that was scheduled once, so that a completing gang is not a broken one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from muster.api import groups as api
+from muster.api import types
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.groups import group
+from muster.scheduler.interface.keys import EntityKey, ObjectRef
+
+Traits = tuple[str, int, str]  # schedulerName, priority, preemptionPolicy: must agree within a tree
+
+
+PENDING, RUNNING, LEAVING, SUCCEEDED, FAILED = "pending", "running", "leaving", "succeeded", "failed"
+
+
+class Member:
+    """One pod as the forest and the queue know it."""
+
+    __slots__ = (
+        "assumed",
+        "gated",
+        "group",
+        "lost",
+        "nominated",
+        "order",
+        "pod",
+        "ref",
+        "shape",
+        "shape_epoch",
+        "state",
+        "traits",
+        "uid",
+    )
+
+    def __init__(self, pod: types.Pod) -> None:
+        meta = pod.metadata
+        self.uid = meta.uid
+        self.ref = ObjectRef("Pod", meta.namespace, meta.name, meta.uid)
+        self.group: Group | None = None
+        self.assumed = ""  # the node of a bind in flight
+        self.nominated = ""  # the seat held while victims leave
+        self.lost = False  # its node is gone or unreachable
+        self.shape: Shape | None = None
+        self.shape_epoch = -1
+        self.update(pod)
+
+    def update(self, pod: types.Pod) -> None:
+        """Take the pod's present form."""
+        spec = pod.spec
+        self.pod = pod
+        self.state = state_of(pod)
+        self.gated = bool(spec.scheduling_gates) and not spec.node_name
+        self.traits: Traits = (
+            spec.scheduler_name,
+            spec.priority or 0,
+            spec.preemption_policy or api.PREEMPT_LOWER_PRIORITY,
+        )
+        # Members of a group are placed highest priority first, then oldest first.
+        self.order = (-self.traits[1], pod.metadata.creation_timestamp or "", self.uid)
+
+    @property
+    def node(self) -> str:
+        """Where it sits or is about to sit."""
+        return self.pod.spec.node_name or self.assumed
+
+
+def state_of(pod: types.Pod) -> str:
+    """Which of the five lives of a pod this is."""
+    phase = pod.status.phase
+    if phase == "Succeeded":
+        return SUCCEEDED
+    if phase == "Failed":
+        return FAILED
+    if pod.metadata.deletion_timestamp is not None:
+        return LEAVING
+    return RUNNING if pod.spec.node_name else PENDING
+
+
+def group_name(pod: types.Pod) -> str | None:
+    """The PodGroup that a pod names, if any."""
+    group = pod.spec.scheduling_group
+    return group.pod_group_name if group is not None else None
+
+
+class Group:
+    """One group, seen or only named so far."""
+
+    __slots__ = (
+        "admissible",
+        "admissible_children",
+        "children",
+        "cyclic",
+        "finished",
+        "gated",
+        "key",
+        "minimum",
+        "obj",
+        "parent",
+        "pending",
+        "pending_below",
+        "running",
+        "scheduled_once",
+        "traits",
+        "unconfirmed",
+    )
+
+    def __init__(self, key: EntityKey) -> None:
+        self.key = key
+        self.obj: api.PodGroup | api.CompositePodGroup | None = None
+        self.parent: Group | None = None
+        self.children: dict[EntityKey, Group] = {}
+        self.cyclic = False  # its parent is below it; the edge is not followed
+        self.pending: dict[str, Member] = {}
+        self.running: dict[str, Member] = {}
+        self.finished: set[str] = set()  # uids that Succeeded
+        self.traits: Counter[Traits] = Counter()
+        self.minimum = 1
+        self.admissible = False
+        self.admissible_children = 0
+        self.gated = 0  # gated pending pods in this subtree
+        self.pending_below = 0  # pending pods in this subtree
+        self.scheduled_once = False
+        self.unconfirmed = 0  # running members whose bind is still in flight
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.key.kind == "PodGroup"
+
+    @property
+    def seen(self) -> bool:
+        return self.obj is not None
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef(*self.key, self.obj.metadata.uid if self.obj else "")
+
+    @property
+    def bound(self) -> int:
+        """Members that count toward the minimum without being placed now."""
+        return len(self.running) + (len(self.finished) if self.scheduled_once else 0)
+
+    @property
+    def known(self) -> int:
+        return len(self.pending) + self.bound
+
+    @property
+    def topology(self) -> str | None:
+        """The label key in whose domains this group must stay whole."""
+        if self.obj is None or self.obj.spec.scheduling_constraints is None:
+            return None
+        constraints = self.obj.spec.scheduling_constraints.topology
+        return constraints[0].key if constraints else None
+
+    @property
+    def disrupts_all(self) -> bool:
+        mode = self.obj.spec.disruption_mode if self.obj else None
+        return mode is not None and mode.all is not None
+
+    @property
+    def confirmed(self) -> int:
+        """Members that count and whose bind the API has accepted; for a composite, children whose minimum is bound."""
+        if self.is_leaf:
+            return self.bound - self.unconfirmed
+        return sum(child.quorum_bound for child in self.children.values() if not child.cyclic)
+
+    @property
+    def quorum_bound(self) -> bool:
+        """Does what is bound now satisfy this group?"""
+        return self.seen and self.confirmed >= self.minimum
+
+    @property
+    def placeable(self) -> bool:
+        """Has a group below, on a path where every group has its quorum, a pod that waits for a place?"""
+        if not self.admissible:
+            return False
+        if self.is_leaf:
+            return bool(self.pending)
+        return self.pending_below > 0 and any(c.placeable for c in self.children.values() if not c.cyclic)
+
+    @property
+    def admitted(self) -> bool:
+        """Have this group and everything above it their quorum?"""
+        group: Group | None = self
+        while group is not None and group.admissible:
+            group = group.parent if not group.cyclic else None
+        return group is None
+
+    def root(self) -> Group:
+        group = self
+        while group.parent is not None and not group.cyclic:
+            group = group.parent
+        return group
+
+    def subtree(self) -> Iterator[Group]:
+        """This group and everything below it, parents first, children by age and name."""
+        yield self
+        for child in self.ordered_children():
+            yield from child.subtree()
+
+    def leaves(self) -> Iterator[Group]:
+        return (group for group in self.subtree() if group.is_leaf)
+
+    def ordered_children(self) -> list[Group]:
+        linked = (child for child in self.children.values() if not child.cyclic)
+        return sorted(linked, key=lambda group: (group.created, group.key))
+
+    @property
+    def created(self) -> str:
+        return (self.obj.metadata.creation_timestamp or "") if self.obj else ""
+
+    @property
+    def empty(self) -> bool:
+        """Nobody names it any more."""
+        return not (self.seen or self.children or self.pending or self.running or self.finished or self.traits)
+
+
+def priority_of(root: Group) -> int:
+    """A root's own priority, or the lowest of its members where it has none."""
+    if root.obj is not None and root.obj.spec.priority is not None:
+        return root.obj.spec.priority
+    return min((priority for leaf in root.leaves() for _, priority, _ in leaf.traits), default=0)
+
+
+def may_preempt(root: Group) -> bool:
+    """Never if the root says so; without a word from the root, never if a member says so."""
+    policy = root.obj.spec.preemption_policy if root.obj else None
+    if policy is not None:
+        return policy != api.NEVER
+    return all(policy != api.NEVER for leaf in root.leaves() for _, _, policy in leaf.traits)
+
+
+def entity_key(member: group.Member) -> EntityKey:
+    """The root under which a pod is queued."""
+    if member.group is None:
+        return EntityKey("Pod", member.ref.namespace, member.ref.name)
+    return member.group.root().key

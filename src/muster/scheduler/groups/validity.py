@@ -1,0 +1,195 @@
+"""What makes a tree of groups unfit for scheduling, and the words for it.
+
+Two sorts. A layout fault (`Invalid`) contradicts the design of the API: rings, depth, two Workloads,
+differing priorities, an `all` composite over `single` children, templates that do not match. A
+member fault (`SchedulerError`) is a pod that disagrees with its group. Both end when an object changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from muster.api import groups as api
+from muster.scheduler.groups.forest import Forest
+from muster.scheduler.groups.group import Group, Traits
+
+INVALID = "Invalid"
+
+
+SCHEDULER_ERROR = "SchedulerError"
+
+
+class TreeFault(NamedTuple):
+    """Why a tree is not scheduled at all."""
+
+    reason: str
+    message: str
+
+
+def find_fault(root: Group, forest: Forest) -> TreeFault | None:
+    """The first fault of a tree, layout before members."""
+    for text in _layout_faults(root, forest):
+        return TreeFault(INVALID, text)
+    for text in _member_faults(root):
+        return TreeFault(SCHEDULER_ERROR, text)
+    return None
+
+
+def _layout_faults(root: Group, forest: Forest) -> Iterator[str]:
+    groups = list(root.subtree())
+    yield from _rings(groups)
+    yield from _depth(root)
+    yield from _one_workload(groups)
+    yield from _same_priority(root, groups)
+    yield from _whole_disruption(groups)
+    yield from _templates(groups, forest.workloads)
+
+
+def _rings(groups: list[Group]) -> Iterator[str]:
+    for group in groups:
+        if group.cyclic:
+            names = [group.key.name]
+            above = group.parent
+            while above is not None and above is not group:
+                names.append(above.key.name)
+                above = above.parent
+            yield "the parents form a cycle: " + " -> ".join([*names, group.key.name])
+
+
+def _depth(root: Group) -> Iterator[str]:
+    depth, level = 0, [root]
+    while level:
+        depth += 1
+        level = [child for group in level for child in group.ordered_children()]
+    if depth > api.MAX_DEPTH:
+        yield f"the tree is {depth} levels deep, at most {api.MAX_DEPTH} are allowed"
+
+
+def _one_workload(groups: list[Group]) -> Iterator[str]:
+    first: tuple[str, str] | None = None
+    for group in groups:
+        ref = group.obj.spec.workload_ref if group.obj else None
+        if ref is None:
+            continue
+        if first is None:
+            first = (ref.workload_name, group.key.name)
+        elif ref.workload_name != first[0]:
+            yield (
+                "all groups of a tree must reference one Workload, "
+                f'"{first[1]}" references "{first[0]}" and "{group.key.name}" references "{ref.workload_name}"'
+            )
+
+
+def _same_priority(root: Group, groups: list[Group]) -> Iterator[str]:
+    if root.obj is None:
+        return
+    for group in groups:
+        if group is root or group.obj is None:
+            continue
+        mine, theirs = group.obj.spec.priority or 0, root.obj.spec.priority or 0
+        if mine != theirs:
+            yield f'group "{group.key.name}" has priority {mine}, its root "{root.key.name}" has {theirs}'
+        policy, wanted = _policy(group), _policy(root)
+        if policy != wanted:
+            yield (f'group "{group.key.name}" has preemption policy {policy}, its root "{root.key.name}" has {wanted}')
+
+
+def _policy(group: Group) -> str:
+    policy = group.obj.spec.preemption_policy if group.obj else None
+    return policy or api.PREEMPT_LOWER_PRIORITY
+
+
+def _whole_disruption(groups: list[Group]) -> Iterator[str]:
+    for group in groups:
+        if group.is_leaf or not group.disrupts_all:
+            continue
+        for child in group.ordered_children():
+            if child.seen and not child.disrupts_all:
+                yield (
+                    f'composite "{group.key.name}" has disruption mode all, '
+                    f'its child "{child.key.name}" must have it too'
+                )
+
+
+class _Template(NamedTuple):
+    kind: str
+    parent: str
+
+
+def _templates(groups: list[Group], workloads: Mapping[tuple[str, str], api.Workload]) -> Iterator[str]:
+    for group in groups:
+        ref = group.obj.spec.workload_ref if group.obj else None
+        workload = workloads.get((group.key.namespace, ref.workload_name)) if ref else None
+        if ref is None or workload is None:
+            continue
+        known = _template_table(workload)
+        template = known.get(ref.template_name)
+        if template is None:
+            yield f'Workload "{ref.workload_name}" has no template "{ref.template_name}", named by "{group.key.name}"'
+        elif template.kind != group.key.kind:
+            yield (
+                f'template "{ref.template_name}" of Workload "{ref.workload_name}" is for a {template.kind}, '
+                f'"{group.key.name}" is a {group.key.kind}'
+            )
+        else:
+            yield from _below_parent(group, ref, template)
+
+
+def _below_parent(group: Group, ref: api.WorkloadReference, template: _Template) -> Iterator[str]:
+    above = group.parent.obj if group.parent is not None else None
+    if above is None or above.spec.workload_ref is None:
+        return
+    wanted = above.spec.workload_ref.template_name
+    if template.parent != wanted:
+        yield (
+            f'template "{ref.template_name}" of "{group.key.name}" is not below template "{wanted}" '
+            f'of its parent "{above.metadata.name}"'
+        )
+
+
+def _template_table(workload: api.Workload) -> dict[str, _Template]:
+    table: dict[str, _Template] = {}
+    spec = workload.spec
+    for leaf in spec.pod_group_templates or ():
+        table[leaf.name] = _Template("PodGroup", "")
+    for composite in spec.composite_pod_group_templates or ():
+        _add_templates(composite, "", table)
+    return table
+
+
+def _add_templates(template: api.CompositePodGroupTemplate, parent: str, table: dict[str, _Template]) -> None:
+    table[template.name] = _Template("CompositePodGroup", parent)
+    for leaf in template.pod_group_templates or ():
+        table[leaf.name] = _Template("PodGroup", template.name)
+    for child in template.composite_pod_group_templates or ():
+        _add_templates(child, template.name, table)
+
+
+def _member_faults(root: Group) -> Iterator[str]:
+    if root.obj is None:
+        return
+    traits = sorted({traits for leaf in root.leaves() for traits in leaf.traits})
+    yield from _one_scheduler(traits)
+    spec = root.obj.spec
+    for _, priority, policy in traits:
+        if spec.priority is not None and priority != spec.priority:
+            yield (
+                "all pods in a single pod group should have the same priority as the pod group's priority, "
+                f"got {priority} and {spec.priority}"
+            )
+        wanted = spec.preemption_policy
+        if wanted is not None and policy != wanted:
+            yield (
+                "all pods in a single pod group should have the same preemption policy as the pod group's "
+                f"preemption policy, got {policy} and {wanted}"
+            )
+
+
+def _one_scheduler(traits: list[Traits]) -> Iterator[str]:
+    names = sorted({scheduler for scheduler, _, _ in traits})
+    if len(names) > 1:
+        yield (
+            "all pods in a single pod group should have the same .spec.schedulerName set, "
+            f'got: "{names[0]}" and "{names[1]}"'
+        )

@@ -1,0 +1,1 @@
+"""The values that enter and leave the scheduler: object keys, events in, decisions out, cluster events."""

@@ -1,0 +1,27 @@
+"""Device claims are not allocated here, so a pod that has one is held back rather than placed blindly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.scheduler.cache.arrays import Bools, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.framework.plugin import DependsOn, Plugin
+from muster.scheduler.framework.shape import Shape
+
+
+class DynamicResources(Plugin):
+    name = "DynamicResources"
+    filters = DependsOn.NODE
+    text = "pod has dynamic resource claims, which this scheduler does not support"
+    final = True
+    arguments = None
+
+    def concerns(self, shape: Shape) -> bool:
+        return bool(shape.pod.spec.resource_claims)
+
+    def rejects(self, shape: Shape, cluster: Cluster) -> str | None:
+        return self.text if self.concerns(shape) else None
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        return np.zeros(cluster.alive[slots].shape, dtype=np.bool_)

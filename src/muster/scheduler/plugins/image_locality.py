@@ -1,0 +1,46 @@
+"""Nodes that already hold the pod's images are liked better, the more so the more nodes hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.scheduler.cache.arrays import Ints, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.node_columns import image_name
+from muster.scheduler.framework.plugin import MAX_SCORE, DependsOn, Plugin
+from muster.scheduler.framework.shape import Shape
+
+_MIB = 1024 * 1024
+
+
+_LEAST = 23 * _MIB
+
+
+_MOST_EACH = 1000 * _MIB
+
+
+class ImageLocality(Plugin):
+    name = "ImageLocality"
+    weight = 1
+    scores = DependsOn.NODE
+    watches = frozenset(("images",))
+
+    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return any(cluster.image_sizes(image).any() for image in _images(shape))
+
+    def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        images = _images(shape)
+        total = np.zeros(cluster.alive[slots].shape, dtype=np.int64)
+        for image in images:
+            sizes = cluster.image_sizes(image)
+            spread = np.count_nonzero(sizes) / max(1, cluster.count)
+            total += (sizes[slots] * spread).astype(np.int64)
+        most = _MOST_EACH * len(images)
+        return (np.clip(total, _LEAST, most) - _LEAST) * MAX_SCORE // (most - _LEAST)
+
+
+def _images(shape: Shape) -> list[str]:
+    spec = shape.pod.spec
+    containers = (*(spec.init_containers or ()), *(spec.containers or ()))
+    volumes = (volume.image.reference for volume in spec.volumes or () if volume.image is not None)
+    return shape.memo("images", lambda: [image_name(name) for name in (*(c.image for c in containers), *volumes)])

@@ -1,0 +1,141 @@
+"""Pods choose nodes by label: nodeSelector and required terms must match, preferred terms add to the score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from muster.api.types import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from muster.api.types import NodeAffinity as Wishes
+from muster.scheduler.cache.arrays import Bools, Ints, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.node_columns import NodeColumns
+from muster.scheduler.framework.plugin import DependsOn, FilterStatus, Plugin
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_LABELS
+
+
+class NodeAffinity(Plugin):
+    name = "NodeAffinity"
+    weight = 2
+    filters = scores = DependsOn.NODE
+    scaled = True
+    text = "node(s) didn't match Pod's node affinity/selector"
+    final = True
+    arguments = frozenset(("addedAffinity",))
+    cures = frozenset((NODE_ADDED, NODE_LABELS))
+
+    def __init__(self, args: Mapping[str, Any] | None = None) -> None:
+        super().__init__(args)
+        self.added = msgspec.convert(self.args.get("addedAffinity") or {}, Wishes)
+
+    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+        pod = shape.pod.spec
+        return bool(pod.node_selector) or _required(_wishes(shape)) is not None or _required(self.added) is not None
+
+    def rejects(self, shape: Shape, cluster: Cluster) -> str | None:
+        names = self.narrows(shape, cluster)
+        return "pod affinity terms conflict" if names is not None and not names else None
+
+    def narrows(self, shape: Shape, cluster: Cluster) -> frozenset[str] | None:
+        required = _required(_wishes(shape))
+        return None if required is None else _pinned(required)
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        ok = chosen(shape, cluster, slots)
+        enforced = _required(self.added)
+        return ok if enforced is None else ok & selected(enforced, cluster, slots)
+
+    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+        enforced = _required(self.added)
+        if enforced is not None:
+            ok = selected(enforced, cluster, slots)
+            yield FilterStatus("node(s) didn't match scheduler-enforced node affinity", slots[~ok], True, self.name)
+            slots = slots[ok]
+        yield FilterStatus(self.text, slots, True, self.name)
+
+    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(_preferred(_wishes(shape)) or _preferred(self.added))
+
+    def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        total = np.zeros(cluster.alive[slots].shape, dtype=np.int64)
+        for wish in (*_preferred(_wishes(shape)), *_preferred(self.added)):
+            total += term_matches(wish.preference, cluster, slots) * wish.weight
+        return total
+
+
+def chosen(shape: Shape, cluster: NodeColumns, slots: Slots) -> Bools:
+    """The slots that the pod's own nodeSelector and required terms allow."""
+    ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+    for key, value in (shape.pod.spec.node_selector or {}).items():
+        ok &= _satisfies(cluster, slots, key, "In", (value,))
+    required = _required(_wishes(shape))
+    return ok if required is None else ok & selected(required, cluster, slots)
+
+
+def selected(selector: NodeSelector, cluster: NodeColumns, slots: Slots) -> Bools:
+    """The slots that at least one term of a node selector matches."""
+    ok = np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
+    for term in selector.node_selector_terms or ():
+        ok |= term_matches(term, cluster, slots)
+    return ok
+
+
+def term_matches(term: NodeSelectorTerm, cluster: NodeColumns, slots: Slots) -> Bools:
+    """The slots that meet all expressions and fields of a term; an empty term means none."""
+    shape = cluster.alive[slots].shape
+    if not term.match_expressions and not term.match_fields:
+        return np.zeros(shape, dtype=np.bool_)
+    ok = np.ones(shape, dtype=np.bool_)
+    for wanted in term.match_expressions or ():
+        ok &= _satisfies(cluster, slots, wanted.key, wanted.operator, wanted.values or ())
+    for wanted in term.match_fields or ():
+        ok &= _named(wanted, cluster, slots)
+    return ok
+
+
+def _satisfies(cluster: NodeColumns, slots: Slots, key: str, operator: str, values: tuple[str, ...]) -> Bools:
+    return cluster.label_column(key).satisfying(key, operator, values)[cluster.labels(key)[slots]]
+
+
+def _named(wanted: NodeSelectorRequirement, cluster: NodeColumns, slots: Slots) -> Bools:
+    values = wanted.values or ()
+    found = np.zeros(cluster.size, dtype=np.bool_)
+    if len(values) != 1 or wanted.operator not in ("In", "NotIn"):
+        return found[slots]
+    slot = cluster.index.get(values[0]) if wanted.key == "metadata.name" else None
+    if slot is not None:
+        found[slot] = True
+    return found[slots] if wanted.operator == "In" else ~found[slots]
+
+
+def _wishes(shape: Shape) -> Wishes:
+    return (shape.pod.spec.affinity or Affinity()).node_affinity or Wishes()
+
+
+def _required(wishes: Wishes) -> NodeSelector | None:
+    return wishes.required_during_scheduling_ignored_during_execution
+
+
+def _preferred(wishes: Wishes) -> tuple[Any, ...]:
+    found = wishes.preferred_during_scheduling_ignored_during_execution or ()
+    return tuple(wish for wish in found if wish.weight)
+
+
+def _pinned(selector: NodeSelector) -> frozenset[str] | None:
+    """The node names that the terms pin, or None if some term does not pin one. Empty where names conflict."""
+    names: set[str] = set()
+    terms = selector.node_selector_terms or ()
+    for term in terms:
+        pins = [
+            frozenset(wanted.values or ())
+            for wanted in term.match_fields or ()
+            if wanted.key == "metadata.name" and wanted.operator == "In"
+        ]
+        if not pins:
+            return None
+        names |= frozenset.intersection(*pins)
+    return frozenset(names) if terms else None

@@ -1,0 +1,43 @@
+"""A host port is held by one pod on a node: same protocol and number clash when the addresses overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.scheduler.cache.arrays import Bools, Ints, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.footprints import HostPort
+from muster.scheduler.cache.pod_counts import PodCount
+from muster.scheduler.framework.plugin import DependsOn, Plugin
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.interface.cluster_events import NODE_ADDED, POD_GONE
+
+
+class NodePorts(Plugin):
+    name = "NodePorts"
+    filters = DependsOn.LOAD
+    entangles = True
+    text = "node(s) didn't have free ports for the requested pod ports"
+    cures = frozenset((NODE_ADDED, POD_GONE))
+
+    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(shape.footprint.needs.ports)
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        free = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+        for held in _clashing(shape, cluster):
+            free &= held.column[: cluster.size][slots] == 0
+        return free
+
+    def seats(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        return self.allows(shape, cluster, slots).astype(np.int64)
+
+
+def _clashing(shape: Shape, cluster: Cluster) -> list[PodCount]:
+    wanted = shape.footprint.needs.ports
+
+    def find() -> list[PodCount]:
+        known = [(what, tally) for what, tally in cluster.tallies.carried() if isinstance(what, HostPort)]
+        return [tally for what, tally in known if any(what.clashes(port) for port in wanted)]
+
+    return shape.fresh("clashing ports", cluster.tallies.version, find)

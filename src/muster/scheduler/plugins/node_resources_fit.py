@@ -1,0 +1,146 @@
+"""A node must have room for what the pod requests; how full it would be is its score.
+
+Strategies: LeastAllocated spreads, MostAllocated packs, RequestedToCapacityRatio follows a curve.
+Scores count cpu and memory with a filler for containers that request none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from muster.scheduler.cache.arrays import Bools, Ints, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.node_columns import CPU, MEMORY, PODS
+from muster.scheduler.framework.plugin import MAX_SCORE, DependsOn, FilterStatus, Plugin
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_ALLOCATABLE, POD_CHANGED, POD_GONE
+from muster.scheduler.plugins.resource_args import curve, listed, weighted_resources
+
+LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
+
+
+class NodeResourcesFit(Plugin):
+    name = "NodeResourcesFit"
+    weight = 1
+    filters = scores = DependsOn.LOAD
+    arguments = frozenset(("scoringStrategy", "ignoredResources", "ignoredResourceGroups"))
+    cures = frozenset((NODE_ADDED, NODE_ALLOCATABLE, POD_GONE, POD_CHANGED))
+
+    def __init__(self, args: Mapping[str, Any] | None = None) -> None:
+        super().__init__(args)
+        strategy: Mapping[str, Any] = self.args.get("scoringStrategy") or {}
+        self.strategy: str = strategy.get("type") or LEAST
+        if self.strategy not in (LEAST, MOST, RATIO):
+            raise ValueError(f"unknown scoring strategy {self.strategy!r}; known are {LEAST}, {MOST}, {RATIO}")
+        self.resources = weighted_resources(strategy.get("resources"))
+        self.curve: Ints | None = curve(strategy.get("requestedToCapacityRatio")) if self.strategy == RATIO else None
+        self.ignored: frozenset[str] = frozenset(self.args.get("ignoredResources") or ())
+        self.ignored_groups: frozenset[str] = frozenset(self.args.get("ignoredResourceGroups") or ())
+
+    @property
+    def counts_all_resources(self) -> bool:
+        return not self.ignored and not self.ignored_groups
+
+    # --- room --------------------------------------------------------------------------------------
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        ok = cluster.used[PODS][slots] < cluster.alloc[PODS][slots]
+        for row, size in self._wants(shape, cluster):
+            ok &= cluster.alloc[row][slots] - cluster.used[row][slots] >= size
+        return ok
+
+    def allows_one(self, shape: Shape, cluster: Cluster, slot: int) -> bool:
+        used, alloc = cluster.used.item, cluster.alloc.item
+        if used(PODS, slot) >= alloc(PODS, slot):
+            return False
+        return all(alloc(row, slot) - used(row, slot) >= size for row, size in self._wants(shape, cluster))
+
+    def seats(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        seats = cluster.alloc[PODS][slots] - cluster.used[PODS][slots]
+        for row, size in self._wants(shape, cluster):
+            seats = np.minimum(seats, (cluster.alloc[row][slots] - cluster.used[row][slots]) // size)
+        return np.maximum(seats, 0)
+
+    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+        wants = self._wants(shape, cluster)
+        # One request beyond the whole node makes all of the node's refusals final.
+        final = np.zeros(slots.shape, dtype=np.bool_)
+        for row, size in wants:
+            final |= cluster.alloc[row][slots] < size
+        full = cluster.used[PODS][slots] >= cluster.alloc[PODS][slots]
+        yield FilterStatus("Too many pods", slots[full], final[full], (self.name, "pods"))
+        for row, size in wants:
+            short = cluster.alloc[row][slots] - cluster.used[row][slots] < size
+            resource = cluster.resources[row]
+            yield FilterStatus(f"Insufficient {resource}", slots[short], final[short], (self.name, resource))
+
+    def _wants(self, shape: Shape, cluster: Cluster) -> tuple[tuple[int, int], ...]:
+        if not self.ignored and not self.ignored_groups:
+            return shape.wants
+        names = cluster.resources
+        return tuple((row, size) for row, size in shape.wants if not self.ignores(names[row]))
+
+    def ignores(self, resource: str) -> bool:
+        return resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
+
+    # --- scores ------------------------------------------------------------------------------------
+
+    def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        return self._score(shape, cluster, slots, 1)
+
+    def score_ahead(self, shape: Shape, cluster: Cluster, slots: Ints, ahead: Ints) -> Ints:
+        return self._score(shape, cluster, slots, ahead + 1)
+
+    def _score(self, shape: Shape, cluster: Cluster, slots: Slots, pods: int | Ints) -> Ints:
+        total = weights = np.zeros(1, dtype=np.int64)
+        for row, size, weight in self._rows(shape, cluster):
+            alloc = cluster.alloc[row][slots]
+            used = (cluster.nonzero if row <= MEMORY else cluster.used)[row][slots]
+            if self.curve is None and alloc.all():
+                total = total + self._rate(used + size * pods, alloc, alloc) * weight
+                weights = weights + weight
+                continue
+            rate = self._rate(used + size * pods, alloc, np.maximum(alloc, 1))
+            # A resource that a node does not have says nothing about it.
+            present = (alloc > 0) & (rate > 0) if self.curve is not None else alloc > 0
+            total = total + np.where(present, rate * weight, 0)
+            weights = weights + present * weight
+        least = np.maximum(weights, 1)
+        if self.curve is not None:
+            return np.floor(total / least + 0.5).astype(np.int64)
+        return total // least
+
+    def _rate(self, wanted: Ints, alloc: Ints, whole: Ints) -> Ints:
+        match self.strategy:
+            case "LeastAllocated":
+                return np.maximum((alloc - wanted) * MAX_SCORE // whole, 0)
+            case "MostAllocated":
+                return np.minimum(wanted, alloc) * MAX_SCORE // whole
+            case _:
+                assert self.curve is not None
+                return self.curve[np.where(wanted > alloc, MAX_SCORE, wanted * MAX_SCORE // whole)]
+
+    def score_one(self, shape: Shape, cluster: Cluster, slot: int) -> int:
+        if self.strategy != LEAST:
+            return super().score_one(shape, cluster, slot)
+        total = weights = 0
+        for row, size, weight in self._rows(shape, cluster):
+            alloc = cluster.alloc.item(row, slot)
+            if alloc > 0:
+                wanted = (cluster.nonzero if row <= MEMORY else cluster.used).item(row, slot) + size
+                if wanted <= alloc:
+                    total += (alloc - wanted) * MAX_SCORE // alloc * weight
+                weights += weight
+        return total // weights if weights else 0
+
+    def _rows(self, shape: Shape, cluster: Cluster) -> list[tuple[int, int, int]]:
+        """Row, the pod's own amount, weight; cpu and memory with the filler."""
+        rows = listed(self, self.resources, shape, cluster)
+        cpu, memory = shape.footprint.needs.assumed
+        filled: dict[int, int] = {CPU: cpu, MEMORY: memory}
+        return shape.fresh(
+            (self, "rows"), len(cluster.resources), lambda: [(r, filled.get(r, size), w) for r, size, w in rows]
+        )

@@ -1,0 +1,27 @@
+"""A cordoned node takes only pods that tolerate being there."""
+
+from __future__ import annotations
+
+from muster.api.selectors import tolerates
+from muster.api.types import Taint
+from muster.scheduler.cache.arrays import Bools, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.framework.plugin import DependsOn, Plugin
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_UNSCHEDULABLE
+
+_CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
+
+
+class NodeUnschedulable(Plugin):
+    name = "NodeUnschedulable"
+    filters = DependsOn.NODE
+    text = "node(s) were unschedulable"
+    final = True
+    cures = frozenset((NODE_ADDED, NODE_UNSCHEDULABLE))
+
+    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return not any(tolerates(toleration, _CORDON) for toleration in shape.pod.spec.tolerations or ())
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        return ~cluster.unschedulable[slots]

@@ -1,0 +1,191 @@
+"""Pods of one kind are spread over domains: hard constraints bound the skew, soft ones and defaults score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import log
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from muster.api.types import TopologySpreadConstraint
+from muster.scheduler.cache.arrays import Bools, Ids, Ints, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.pod_counts import NodeSubset, PodCount
+from muster.scheduler.cache.pod_terms import PodTerm, spread_term
+from muster.scheduler.framework.plugin import MAX_SCORE, DependsOn, FilterStatus, Plugin
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.interface.cluster_events import (
+    NODE_ADDED,
+    NODE_LABELS,
+    NODE_REMOVED,
+    NODE_TAINTS,
+    POD_CHANGED,
+    POD_GONE,
+    POD_PLACED,
+)
+from muster.scheduler.plugins.node_affinity import chosen
+from muster.scheduler.plugins.taint_toleration import tolerated
+
+Floats = npt.NDArray[np.float64]
+
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+
+
+SYSTEM_DEFAULTS = (TopologySpreadConstraint(3, HOSTNAME, SOFT), TopologySpreadConstraint(5, ZONE, SOFT))
+
+
+class _Spread(NamedTuple):
+    rule: TopologySpreadConstraint
+    tally: PodCount
+    itself: int  # 1 if the pod counts as one of those it is spread among
+
+
+class _Domains(NamedTuple):
+    """Where a constraint counts, at one state of the nodes."""
+
+    where: NodeSubset
+    present: Ids  # the domains that have a node which counts
+
+
+class PodTopologySpread(Plugin):
+    name = "PodTopologySpread"
+    weight = 2
+    filters = scores = DependsOn.PODS
+    entangles = True
+    text = "node(s) didn't match pod topology spread constraints"
+    missing = "node(s) didn't match pod topology spread constraints (missing required label)"
+    arguments = frozenset(("defaultConstraints", "defaultingType"))
+    watches = frozenset(("selectors",))
+    cures = frozenset((NODE_ADDED, NODE_REMOVED, NODE_LABELS, NODE_TAINTS, POD_PLACED, POD_GONE, POD_CHANGED))
+
+    def __init__(self, args: Mapping[str, Any] | None = None) -> None:
+        super().__init__(args)
+        kind = self.args.get("defaultingType") or "System"
+        if kind not in ("System", "List"):
+            raise ValueError(f"unknown defaultingType {kind!r}; known are System, List")
+        self.system = kind == "System"
+        given = self.args.get("defaultConstraints") or ()
+        if self.system and given:
+            raise ValueError("defaultConstraints need defaultingType List")
+        self.defaults = SYSTEM_DEFAULTS if self.system else msgspec.convert(given, tuple[TopologySpreadConstraint, ...])
+
+    # --- filtering ---------------------------------------------------------------------------------
+
+    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(self._spreads(shape, cluster, HARD))
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+        spreads = self._spreads(shape, cluster, HARD)
+        for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
+            table = _within(spread, domains)
+            ok &= table.take(cluster.labels(spread.rule.topology_key)[slots])
+        return ok
+
+    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+        spreads = self._spreads(shape, cluster, HARD)
+        for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
+            ids = cluster.labels(spread.rule.topology_key)[slots]
+            yield FilterStatus(self.missing, slots[ids == 0], True, self.name)
+            slots, ids = slots[ids > 0], ids[ids > 0]
+            ok = _within(spread, domains)[ids]
+            yield FilterStatus(self.text, slots[~ok], False, self.name)
+            slots = slots[ok]
+
+    # --- scoring -----------------------------------------------------------------------------------
+
+    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(self._spreads(shape, cluster, SOFT))
+
+    def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        spreads = self._spreads(shape, cluster, SOFT)
+        domains = self._domains(shape, cluster, SOFT)
+        columns = [cluster.labels(spread.rule.topology_key)[slots] for spread in spreads]
+        kept = _labelled(columns) if self._needs_all_keys(shape) else None
+        raw: Floats = np.zeros(columns[0].shape)
+        for spread, where, ids in zip(spreads, domains, columns, strict=True):
+            key, allowed = spread.rule.topology_key, spread.rule.max_skew - 1
+            if key == HOSTNAME:
+                size = len(ids) if kept is None else int(kept.sum())
+                more = spread.tally.column[: cluster.size][slots] * log(size + 2) + allowed
+                raw += more if ids.all() else np.where(ids > 0, more, 0.0)
+            else:
+                size = int(np.count_nonzero(np.bincount(ids if kept is None else ids[kept])))
+                table = spread.tally.by(key, where.where) * log(size + 2) + allowed
+                table[0] = 0.0
+                raw += table.take(ids)
+        return _spread_scores(np.floor(raw + 0.5).astype(np.int64), kept)
+
+    # --- what is spread among what -----------------------------------------------------------------
+
+    def _needs_all_keys(self, shape: Shape) -> bool:
+        return bool(shape.pod.spec.topology_spread_constraints) or not self.system
+
+    def _spreads(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Spread]:
+        version = (cluster.versions.get("selectors", 0), cluster.tallies.version)
+        return shape.fresh((self, kind), version, lambda: list(self._compile(shape, cluster, kind)))
+
+    def _compile(self, shape: Shape, cluster: Cluster, kind: str) -> Iterable[_Spread]:
+        own = shape.pod.spec.topology_spread_constraints
+        companions = None if own else cluster.selectors.companions(shape.pod, shape.label_class.labels)
+        for rule in own or self.defaults:
+            term: PodTerm | None = spread_term(rule, shape.pod) if own else companions
+            if rule.when_unsatisfiable == kind and term is not None:
+                itself = cluster.tallies.selects(term, shape.label_class)
+                yield _Spread(rule, cluster.tallies.matching((term,), living=True), int(itself))
+
+    def _domains(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Domains]:
+        version = (cluster.node_version, cluster.size, cluster.versions.get("selectors", 0))
+        return shape.fresh((self, kind, "domains"), version, lambda: self._find_domains(shape, cluster, kind))
+
+    def _find_domains(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Domains]:
+        spreads = self._spreads(shape, cluster, kind)
+        everywhere = slice(0, cluster.size)
+        having = cluster.alive.copy()
+        if kind == HARD or self._needs_all_keys(shape):
+            for spread in spreads:
+                having &= cluster.labels(spread.rule.topology_key) > 0
+        found: list[_Domains] = []
+        for spread in spreads:
+            mask = having.copy()
+            if spread.rule.node_affinity_policy != "Ignore":
+                mask &= chosen(shape, cluster, everywhere)
+            if spread.rule.node_taints_policy == "Honor":
+                mask &= tolerated(shape, cluster)[cluster.taint_set]
+            present = np.unique(cluster.labels(spread.rule.topology_key)[mask])
+            found.append(_Domains(cluster.tallies.where(mask), present[present > 0]))
+        return found
+
+
+def _within(spread: _Spread, domains: _Domains) -> Bools:
+    """Per domain: whether one more pod there keeps the skew within bounds. Entry 0 (no label) is False."""
+    counts = spread.tally.by(spread.rule.topology_key, domains.where)
+    enough = len(domains.present) >= (spread.rule.min_domains or 1)
+    least = int(counts[domains.present].min()) if enough else 0
+    table = counts + (spread.itself - least) <= spread.rule.max_skew
+    table[0] = False
+    return table
+
+
+def _labelled(columns: list[Ids]) -> Bools | None:
+    """The nodes that have every label; None if all do."""
+    kept = np.logical_and.reduce([ids > 0 for ids in columns])
+    return None if kept.all() else kept
+
+
+def _spread_scores(raw: Ints, kept: Bools | None) -> Ints:
+    """The fewer companions, the better; nodes that are not kept get nothing."""
+    among = raw if kept is None else raw[kept]
+    highest, lowest = int(among.max(initial=0)), int(among.min(initial=2**62))
+    scores = np.full(raw.shape, MAX_SCORE) if highest == 0 else MAX_SCORE * (highest + lowest - raw) // highest
+    return scores if kept is None else np.where(kept, scores, 0)

@@ -1,0 +1,51 @@
+"""Taints keep pods away from nodes unless the pod tolerates them; soft taints make a node less liked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.api.selectors import first_untolerated, tolerates
+from muster.api.types import Taint
+from muster.scheduler.cache.arrays import Bools, Ints, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.framework.plugin import DependsOn, Plugin
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_TAINTS
+
+
+class TaintToleration(Plugin):
+    name = "TaintToleration"
+    weight = 3
+    filters = scores = DependsOn.NODE
+    scaled = backwards = True
+    text = "node(s) had untolerated taint(s)"
+    final = True
+    cures = frozenset((NODE_ADDED, NODE_TAINTS))
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        return tolerated(shape, cluster)[cluster.taint_set[slots]]
+
+    def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        sets = cluster.taint_sets
+        disliked = shape.fresh("disliked taints", len(sets), lambda: _per_set(shape, sets))
+        return disliked[cluster.taint_set[slots]]
+
+
+def tolerated(shape: Shape, cluster: Cluster) -> Bools:
+    """Per taint set: whether the shape may go to a node that has it."""
+    # Few distinct taint sets, many nodes: judge each set once, then spread the answer.
+    sets, tolerations = cluster.taint_sets, shape.pod.spec.tolerations
+    return shape.fresh(
+        "tolerated taints",
+        len(sets),
+        lambda: np.array([first_untolerated(taints, tolerations) is None for taints in sets], dtype=np.bool_),
+    )
+
+
+def _per_set(shape: Shape, sets: list[tuple[Taint, ...]]) -> Ints:
+    soft = [t for t in shape.pod.spec.tolerations or () if t.effect in ("", "PreferNoSchedule")]
+
+    def disliked(taint: Taint) -> bool:
+        return taint.effect == "PreferNoSchedule" and not any(tolerates(toleration, taint) for toleration in soft)
+
+    return np.array([sum(map(disliked, taints)) for taints in sets], dtype=np.int64)

@@ -1,0 +1,156 @@
+"""A pod goes where its volumes are or can be.
+
+A bound claim goes by its volume's node affinity. A claim that waits for its pod goes where a free
+volume fits it or its class can provision one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from muster.api.types import PersistentVolume, PersistentVolumeClaim, StorageClass
+from muster.scheduler.cache.arrays import Bools, Ints, Slots
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.volumes import WAITS, bound, fits, selected_node, size_of, wanted_by
+from muster.scheduler.framework.plugin import DependsOn, FilterStatus, Plugin
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_LABELS, STORAGE
+from muster.scheduler.plugins.node_affinity import selected
+
+_NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+
+_ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
+
+
+_NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+
+
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+class VolumeBinding(Plugin):
+    name = "VolumeBinding"
+    filters = DependsOn.NODE
+    final = True
+    arguments = frozenset(("bindTimeoutSeconds", "shape"))
+    watches = frozenset(("storage", "reservations"))
+    cures = frozenset((NODE_ADDED, NODE_LABELS, STORAGE))
+
+    def concerns(self, shape: Shape) -> bool:
+        return bool(shape.footprint.claims)
+
+    def entangles_for(self, shape: Shape, cluster: Cluster) -> bool:
+        # A free volume that one pod counts on is gone for the next.
+        return any(not bound(claim) for claim in _claims(shape, cluster))
+
+    def rejects(self, shape: Shape, cluster: Cluster) -> str | None:
+        namespace, storage = shape.pod.metadata.namespace, cluster.storage
+        for name in shape.footprint.claims:
+            claim = storage.claims.get((namespace, name))
+            if claim is None:
+                return f'persistentvolumeclaim "{name}" not found'
+            if claim.metadata.deletion_timestamp is not None:
+                return f'persistentvolumeclaim "{name}" is being deleted'
+            if claim.status.phase == "Lost":
+                return (
+                    f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+                )
+        if any(not bound(claim) and not _waits(cluster.storage.class_of(claim)) for claim in _claims(shape, cluster)):
+            return "pod has unbound immediate PersistentVolumeClaims"
+        return None
+
+    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+        for _, mask in self._masks(shape, cluster, slots):
+            ok &= mask
+        return ok
+
+    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+        for text in (_NO_VOLUME, _ELSEWHERE, _NONE_TO_BIND):
+            ok = np.ones(slots.shape, dtype=np.bool_)
+            for why, mask in self._masks(shape, cluster, slots):
+                if why == text:
+                    ok &= mask
+            yield FilterStatus(text, slots[~ok], True, self.name)
+            slots = slots[ok]
+
+    def _masks(self, shape: Shape, cluster: Cluster, slots: Slots) -> Iterable[tuple[str, Bools]]:
+        """The slots that can have a claim, or all waiting ones together, and the words for the others."""
+        waiting: list[PersistentVolumeClaim] = []
+        for claim in _claims(shape, cluster):
+            if not bound(claim):
+                waiting.append(claim)
+                continue
+            volume = cluster.storage.volume_of(claim)
+            if volume is None:
+                yield _NO_VOLUME, np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
+            else:
+                yield _ELSEWHERE, _reachable(volume, cluster, slots)
+        if waiting:
+            yield _NONE_TO_BIND, _all_served(waiting, cluster, slots)
+
+
+def _claims(shape: Shape, cluster: Cluster) -> list[PersistentVolumeClaim]:
+    claims, namespace = cluster.storage.claims, shape.pod.metadata.namespace
+    return [claims[(namespace, name)] for name in shape.footprint.claims if (namespace, name) in claims]
+
+
+def _waits(storage_class: StorageClass | None) -> bool:
+    return storage_class is not None and storage_class.volume_binding_mode == WAITS
+
+
+def _reachable(volume: PersistentVolume, cluster: Cluster, slots: Slots) -> Bools:
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+    return selected(affinity.required, cluster, slots)
+
+
+def _all_served(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Slots) -> Bools:
+    """The slots where every claim finds a free volume of its own or can get a new one."""
+    ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+    taken: dict[str, Bools] = {}
+    for claim in sorted(claims, key=lambda claim: (wanted_by(claim), claim.metadata.name)):
+        served = np.zeros(ok.shape, dtype=np.bool_)
+        node = selected_node(claim)
+        if not node:
+            _bind(claim, cluster, slots, served, taken)
+        storage_class = cluster.storage.class_of(claim)
+        if storage_class is not None and storage_class.provisioner not in ("", _NO_PROVISIONER):
+            served |= _provisionable(storage_class, cluster, slots)
+        if node:
+            # Its volume is being made for that node.
+            only = np.zeros(cluster.size, dtype=np.bool_)
+            if node in cluster.index:
+                only[cluster.index[node]] = True
+            served &= only[slots]
+        ok &= served
+    return ok
+
+
+def _bind(claim: PersistentVolumeClaim, cluster: Cluster, slots: Slots, served: Bools, taken: dict[str, Bools]) -> None:
+    """On each slot, give the claim the smallest volume there that fits it and that no claim before it took."""
+    storage, key = cluster.storage, (claim.metadata.namespace, claim.metadata.name)
+    fitting = [v for v in storage.volumes.values() if fits(v, claim) and storage.reservations.free_for(v, key)]
+    for volume in sorted(fitting, key=lambda volume: (size_of(volume), volume.metadata.name)):
+        here = _reachable(volume, cluster, slots) & ~served
+        before = taken.get(volume.metadata.name)
+        if before is not None:
+            here &= ~before
+        served |= here
+        taken[volume.metadata.name] = here if before is None else before | here
+
+
+def _provisionable(storage_class: StorageClass, cluster: Cluster, slots: Slots) -> Bools:
+    terms = storage_class.allowed_topologies
+    ok = np.full(cluster.alive[slots].shape, not terms, dtype=np.bool_)
+    for term in terms or ():
+        here = np.ones(ok.shape, dtype=np.bool_)
+        for wanted in term.match_label_expressions or ():
+            table = cluster.label_column(wanted.key).satisfying(wanted.key, "In", wanted.values or ())
+            here &= table[cluster.labels(wanted.key)[slots]]
+        ok |= here
+    return ok

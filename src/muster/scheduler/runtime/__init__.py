@@ -1,0 +1,1 @@
+"""Runs the plugins of a profile over the cached arrays, keeps their results per shape, and opens trials."""

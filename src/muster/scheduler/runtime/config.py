@@ -1,0 +1,231 @@
+"""KubeSchedulerConfiguration v1: profiles with their rules, weights and arguments, and the queue's times.
+
+A file made for kube-scheduler is taken as it is. What cannot have an effect here (parallelism, how
+many nodes to score) is accepted and noted once; a rule that nobody knows, an unknown field and an
+extender are errors that say what would be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+
+from muster.scheduler.framework.plugin import Plugin
+from muster.scheduler.plugins import DEFAULT
+from muster.scheduler.runtime.profile import DEFAULT_NAME, KEPT_ELSEWHERE, Profile, default_profile
+
+__all__ = ["Config", "Profile", "default_config", "default_profile", "load"]
+
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+
+
+KIND = "KubeSchedulerConfiguration"
+
+
+_EFFECTIVE = ("apiVersion", "kind", "profiles", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "extenders")
+
+
+_SHELL = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
+
+
+_NO_EFFECT = ("parallelism", "percentageOfNodesToScore", "enableContentionProfiling", "delayCacheUntilActive")
+
+
+_POINTS_ELSEWHERE = (
+    "queueSort",
+    "preEnqueue",
+    "preFilter",
+    "postFilter",
+    "preScore",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+    "placementGenerate",
+    "placementScore",
+)
+
+
+_POINTS = ("multiPoint", "filter", "score", *_POINTS_ELSEWHERE)
+
+
+_ARGS_ELSEWHERE = {
+    "DefaultPreemption": frozenset(("minCandidateNodesPercentage", "minCandidateNodesAbsolute")),
+}
+
+
+Kinds = Mapping[str, type[Plugin]]
+
+
+Tree = Mapping[str, Any]
+
+
+def _profiles() -> dict[str, Profile]:
+    return {DEFAULT_NAME: default_profile()}
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the brain is run with.
+
+    `notes` are sentences about settings that have no effect. `shell` holds the sections of the file that
+    are not about scheduling (leader election, client connection), as they are.
+    """
+
+    profiles: dict[str, Profile] = field(default_factory=_profiles)
+    pod_initial_backoff: float = 1.0
+    pod_max_backoff: float = 10.0
+    bind_timeout: float = 300.0
+    budget_steps: int = 2_500  # planning.DEFAULT_STEPS: about a tenth of a second in the hardest cases
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+    shell: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def default_config(*names: str) -> Config:
+    """The default profile under each of the scheduler names."""
+    return Config(profiles={name: default_profile(name) for name in names or (DEFAULT_NAME,)})
+
+
+def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = DEFAULT_NAME) -> Config:
+    """The configuration in a parsed file. `extra` are a user's own rules, off until a profile enables them."""
+    _check_head(obj)
+    kinds = {kind.name: kind for kind in (*DEFAULT, *extra)}
+    notes = [f"{name} has no effect" for name in _NO_EFFECT if obj.get(name) is not None]
+    initial, longest = _seconds(obj, "podInitialBackoffSeconds", 1), _seconds(obj, "podMaxBackoffSeconds", 10)
+    if longest < initial:
+        raise ValueError(f"podMaxBackoffSeconds is {longest}, less than podInitialBackoffSeconds ({initial})")
+    profiles: dict[str, Profile] = {}
+    for i, entry in enumerate(obj.get("profiles") or ({},)):
+        name = entry.get("schedulerName") or default_name
+        if name in profiles:
+            raise ValueError(f"profiles[{i}].schedulerName: {name} has a profile already")
+        profiles[name] = _Reader(f"profiles[{i}]", kinds, notes).profile(name, entry)
+    shell = {name: obj[name] for name in _SHELL if name in obj}
+    return Config(profiles, initial, longest, notes=tuple(dict.fromkeys(notes)), shell=shell)
+
+
+def _check_head(obj: Tree) -> None:
+    if obj.get("apiVersion") != API_VERSION or obj.get("kind") != KIND:
+        found = f"{obj.get('apiVersion')}, {obj.get('kind')}"
+        raise ValueError(f"expected apiVersion {API_VERSION} and kind {KIND}, found {found}")
+    known = (*_EFFECTIVE, *_SHELL, *_NO_EFFECT)
+    _only("", obj, known)
+    if obj.get("extenders"):
+        raise ValueError("extenders are not supported: write the rule as a constraint and enable it in the profile")
+
+
+def _only(where: str, obj: Tree, known: Iterable[str]) -> None:
+    allowed = sorted(known)
+    for name in obj:
+        if name not in allowed:
+            raise ValueError(f"{where}{name}: unknown field; known are {', '.join(allowed)}")
+
+
+def _seconds(obj: Tree, name: str, default: int) -> float:
+    found = obj.get(name)
+    if found is None:
+        return float(default)
+    if isinstance(found, bool) or not isinstance(found, int | float) or found <= 0:
+        raise ValueError(f"{name} is {found!r}; it must be a number above 0")
+    return float(found)
+
+
+class _Reader:
+    """Reads one profile; `path` is where it stands in the file."""
+
+    def __init__(self, path: str, kinds: Kinds, notes: list[str]) -> None:
+        self.path = path
+        self.kinds = kinds
+        self.notes = notes
+        self.known = (*kinds, *KEPT_ELSEWHERE)
+
+    def profile(self, name: str, entry: Tree) -> Profile:
+        _only(f"{self.path}.", entry, ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
+        if entry.get("percentageOfNodesToScore") is not None:
+            self.notes.append("percentageOfNodesToScore has no effect")
+        plugins: Tree = entry.get("plugins") or {}
+        _only(f"{self.path}.plugins.", plugins, _POINTS)
+        defaults = {kind.name: kind.weight for kind in DEFAULT} | dict.fromkeys(KEPT_ELSEWHERE, 0)
+        enabled = self._apply(defaults, plugins, "multiPoint")
+        filters = self._apply(enabled, plugins, "filter")
+        weights = self._apply(enabled, plugins, "score")
+        for point in _POINTS_ELSEWHERE:
+            if plugins.get(point):
+                enabled = self._elsewhere(enabled, plugins, point)
+        args = self._args(entry)
+        names = [kind for kind in {**enabled, **filters, **weights} if kind in self.kinds]
+        try:
+            return Profile(
+                name,
+                [self._rule(kind, args.get(kind)) for kind in names],
+                filters=frozenset(filters),
+                weights=weights,
+                others=frozenset(kind for kind in enabled if kind in KEPT_ELSEWHERE),
+            )
+        except ValueError as fault:
+            raise ValueError(f"{self.path}: {fault}") from None
+
+    def _apply(self, names: Mapping[str, int], plugins: Tree, point: str) -> dict[str, int]:
+        """Names and weights after what one extension point disables and enables."""
+        section: Tree = plugins.get(point) or {}
+        where = f"{self.path}.plugins.{point}."
+        _only(where, section, ("enabled", "disabled"))
+        found = dict(names)
+        for entry in section.get("disabled") or ():
+            if entry.get("name") == "*":
+                found.clear()
+            else:
+                found.pop(self._name(f"{where}disabled", entry), None)
+        for entry in section.get("enabled") or ():
+            name = self._name(f"{where}enabled", entry)
+            own = self.kinds[name].weight if name in self.kinds else 0
+            found[name] = self._weight(f"{where}enabled", entry) or names.get(name) or own or 1
+        return found
+
+    def _elsewhere(self, names: dict[str, int], plugins: Tree, point: str) -> dict[str, int]:
+        after = self._apply(names, plugins, point)
+        kept = {name: weight for name, weight in names.items() if name in after or name not in KEPT_ELSEWHERE}
+        if {*after} - {*names} or len(kept) == len(names):
+            self.notes.append(f"plugins.{point} has no effect on rules that take part in filtering and scoring")
+        return kept | {name: after[name] for name in after if name in KEPT_ELSEWHERE}
+
+    def _name(self, where: str, entry: Tree) -> str:
+        name = entry.get("name")
+        if name not in self.known:
+            raise ValueError(f"{where}: unknown plugin {name!r}; known are {', '.join(sorted(self.known))}")
+        return cast(str, name)
+
+    def _weight(self, where: str, entry: Tree) -> int:
+        weight = entry.get("weight") or 0
+        if not isinstance(weight, int) or weight < 0:
+            raise ValueError(f"{where}: weight of {entry.get('name')} is {weight!r}; it must be a whole number above 0")
+        return weight
+
+    def _args(self, entry: Tree) -> dict[str, Tree]:
+        found: dict[str, Tree] = {}
+        for i, section in enumerate(entry.get("pluginConfig") or ()):
+            where = f"{self.path}.pluginConfig[{i}]"
+            name = self._name(where, section)
+            if name in found:
+                raise ValueError(f"{where}: {name} is configured twice")
+            args: Tree = section.get("args") or {}
+            kind = self.kinds.get(name)
+            known = kind.arguments if kind is not None else _ARGS_ELSEWHERE.get(name, frozenset())
+            if known is not None:
+                _only(f"{where}.args.", args, (*known, "apiVersion", "kind"))
+            if kind is None and args:
+                self.notes.append(f"arguments of {name} have no effect")
+            found[name] = args
+        return found
+
+    def _rule(self, name: str, args: Tree | None) -> Plugin:
+        try:
+            return self.kinds[name](args)
+        except (ValueError, TypeError, KeyError, msgspec.ValidationError) as fault:
+            raise ValueError(f"arguments of {name}: {fault}") from None

@@ -1,0 +1,157 @@
+"""A run of the brain as a list of lines, and the proof that running it again gives the same.
+
+A log is a header (config, seed), then every event with the time at which the brain heard it, and every turn
+with the decisions it made. Replaying feeds a new brain the same events at the same times and compares each
+turn's decisions byte for byte; the first difference is reported with both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from muster.scheduler.interface.decisions import Decision
+from muster.scheduler.interface.events import KINDS, Event, ObjectUpdated
+
+VERSION = 1
+
+
+class Header(msgspec.Struct, frozen=True, tag="muster-decision-log", tag_field="line"):
+    """What the brain was made from: the scheduler configuration as it was read, and the seed."""
+
+    config: dict[str, Any]
+    seed: int = 0
+    gangs: bool = True
+    version: int = VERSION
+
+
+class LoggedEvent(msgspec.Struct, frozen=True, tag="event", tag_field="line"):
+    """The brain was told something."""
+
+    at: float
+    event: Event
+
+
+class LoggedCycle(msgspec.Struct, frozen=True, tag="turn", tag_field="line"):
+    """The brain was asked, and decided."""
+
+    at: float
+    decisions: list[Decision]
+
+
+Line = Header | LoggedEvent | LoggedCycle
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The first turn whose decisions are not the logged ones."""
+
+    line: int
+    at: float
+    index: int  # of the first decision that differs
+    logged: str
+    replayed: str
+
+    def __str__(self) -> str:
+        return (
+            f"line {self.line} (time {self.at}): decision {self.index} differs\n"
+            f"  logged:   {self.logged or '(none)'}\n"
+            f"  replayed: {self.replayed or '(none)'}"
+        )
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """What a replay found."""
+
+    events: int
+    turns: int
+    decisions: int
+    difference: Difference | None = None
+
+
+class SchedulerProtocol(Protocol):
+    """What a replay asks of a brain."""
+
+    def handle(self, event: Event, now: float) -> None: ...
+
+    def next(self, now: float) -> list[Decision]: ...
+
+
+class BadLog(Exception):
+    """A log that cannot be read; the message says where and why."""
+
+
+_encoder = msgspec.json.Encoder()
+
+
+_decoder = msgspec.json.Decoder(Line)
+
+
+def encode(line: Line) -> bytes:
+    """One line, with its newline."""
+    return _encoder.encode(line) + b"\n"
+
+
+def decode(data: bytes) -> Line:
+    """One line back. Objects of events become the projections they were."""
+    line = _decoder.decode(data)
+    if isinstance(line, LoggedEvent) and isinstance(line.event, ObjectUpdated):
+        kind = line.event.kind
+        if kind not in KINDS:
+            raise msgspec.ValidationError(f"unknown kind {kind}")
+        obj = msgspec.convert(line.event.object, KINDS[kind])
+        return LoggedEvent(line.at, ObjectUpdated(kind, obj))
+    return line
+
+
+def replay(lines: Iterable[bytes], make_brain: Callable[[Header], SchedulerProtocol]) -> Replayed:
+    """Run a log again. `make_brain` builds a brain from the header."""
+    brain: SchedulerProtocol | None = None
+    events = turns = decisions = 0
+    for number, data in enumerate(lines, 1):
+        if not data.strip():
+            continue
+        line = _read(number, data)
+        if isinstance(line, Header):
+            if line.version != VERSION:
+                raise BadLog(f"line {number}: log version {line.version} is not {VERSION}")
+            if brain is not None:
+                raise BadLog(f"line {number}: a second header")
+            brain = make_brain(line)
+        elif brain is None:
+            raise BadLog(f"line {number}: the log does not begin with its header")
+        elif isinstance(line, LoggedEvent):
+            events += 1
+            brain.handle(line.event, line.at)
+        else:
+            turns += 1
+            decisions += len(line.decisions)
+            difference = _compare(number, line, brain.next(line.at))
+            if difference is not None:
+                return Replayed(events, turns, decisions, difference)
+    if brain is None:
+        raise BadLog("the log is empty")
+    return Replayed(events, turns, decisions)
+
+
+def _read(number: int, data: bytes) -> Line:
+    try:
+        return decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadLog(f"line {number}: {error}") from error
+
+
+def _compare(number: int, turn: LoggedCycle, made: list[Decision]) -> Difference | None:
+    logged = [_encoder.encode(each) for each in turn.decisions]
+    replayed = [_encoder.encode(each) for each in made]
+    if logged == replayed:
+        return None
+    index = next(
+        (i for i, (a, b) in enumerate(zip(logged, replayed, strict=False)) if a != b), min(len(logged), len(replayed))
+    )
+
+    def side(texts: list[bytes]) -> str:
+        return texts[index].decode() if index < len(texts) else ""
+
+    return Difference(number, turn.at, index, side(logged), side(replayed))

@@ -1,0 +1,94 @@
+"""A cluster at one moment as a document: everything a decision needs, and nothing else.
+
+Only the projections that the scheduler reads are written, so a snapshot holds no Secrets, no environment and no
+configuration values by construction. A snapshot gives the same verdict wherever it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface.events import KINDS, CacheSynced, ObjectUpdated
+from muster.scheduler.runtime.config import Config
+
+FORMAT = "muster.dev/snapshot"
+
+
+VERSION = 1
+
+
+Through = Callable[[Iterable[ObjectUpdated]], Iterable[ObjectUpdated]]
+
+
+class BadSnapshot(ValueError):
+    """The document is no snapshot that this version can open."""
+
+
+class Snapshot(msgspec.Struct, frozen=True, rename="camel"):
+    """The objects by kind, and which scheduler names count as ours."""
+
+    objects: dict[str, list[Any]]
+    schedulers: tuple[str, ...] = ()
+    taken_at: str = ""
+    format: str = FORMAT
+    version: int = VERSION
+
+    def __len__(self) -> int:
+        return sum(map(len, self.objects.values()))
+
+    def events(self) -> Iterator[ObjectUpdated]:
+        """The facts of the snapshot, groups and nodes before pods."""
+        for kind in sorted(self.objects, key=lambda kind: (kind == "Pod", kind)):
+            for obj in self.objects[kind]:
+                yield ObjectUpdated(kind, obj)
+
+
+def encode(snapshot: Snapshot) -> bytes:
+    """A stable text: the same cluster gives the same bytes."""
+    objects = {kind: sorted(found, key=_name) for kind, found in sorted(snapshot.objects.items()) if found}
+    return msgspec.json.encode(msgspec.structs.replace(snapshot, objects=objects), order="sorted")
+
+
+def _name(obj: Any) -> tuple[str, str]:
+    return (obj.metadata.namespace, obj.metadata.name)
+
+
+class _Raw(msgspec.Struct, rename="camel"):
+    format: str = ""
+    version: int = 0
+    objects: dict[str, list[msgspec.Raw]] = {}
+    schedulers: tuple[str, ...] = ()
+    taken_at: str = ""
+
+
+def decode(data: bytes) -> Snapshot:
+    """Read a snapshot; says what is wrong with one that cannot be read."""
+    try:
+        raw = msgspec.json.decode(data, type=_Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadSnapshot(f"it is not a snapshot: {error}") from error
+    if raw.format != FORMAT:
+        raise BadSnapshot(f"it is not a snapshot: its format is {raw.format or 'missing'}, not {FORMAT}")
+    if raw.version > VERSION:
+        raise BadSnapshot(f"it has version {raw.version}, this muster reads up to {VERSION}: use a newer muster")
+    objects: dict[str, list[Any]] = {}
+    for kind, found in raw.objects.items():
+        if kind in KINDS:
+            try:
+                objects[kind] = [msgspec.json.decode(each, type=KINDS[kind]) for each in found]
+            except msgspec.DecodeError as error:
+                raise BadSnapshot(f"a {kind} in it is malformed: {error}") from error
+    return Snapshot(objects, raw.schedulers, raw.taken_at)
+
+
+def brain_of(snapshot: Snapshot, config: Config, through: Through = iter) -> Scheduler:
+    """A brain that knows what the snapshot shows, ready to be asked. `through` may count the events as they pass."""
+    brain = Scheduler(config, seed=config.seed)
+    for event in through(snapshot.events()):
+        brain.handle(event, 0.0)
+    brain.handle(CacheSynced(), 0.0)
+    return brain

@@ -1,0 +1,1 @@
+"""What the objects are told: conditions, messages and wait reasons, each written once."""

@@ -1,0 +1,102 @@
+"""What the objects are told about themselves: conditions, said once and only when they change.
+
+`InitiallyScheduled` is sticky: once True it is never taken back. `scheduling.muster.dev/QuorumMet` follows the
+present state of a group that ran once. The last word on each object is remembered here, seeded from the
+object's own status, so a restart repeats nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from muster.api import groups as api
+from muster.api import types
+from muster.scheduler.groups.group import Group
+from muster.scheduler.interface.decisions import SetCondition
+from muster.scheduler.interface.keys import ObjectRef
+
+POD_SCHEDULED = "PodScheduled"
+
+
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+Word = tuple[str, str, str]  # status, reason, message
+
+
+class ConditionWriter:
+    """The last word on every object, and which new words are worth saying."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str], Word] = {}  # (uid, type) -> word; objects without uid are not addressed
+        self.evicted: set[str] = set()  # uids of groups that were evicted as a whole and are not bound again
+
+    def learn(self, uid: str, conditions: tuple[types.Condition, ...] | None) -> None:
+        """Take what an object's status says as said, where nothing newer was decided since."""
+        for condition in conditions or ():
+            key = (uid, condition.type)
+            if key not in self._said:
+                self._said[key] = (condition.status, condition.reason, condition.message)
+                if key[1] == api.DISRUPTION_TARGET and self._said[key][:2] == ("True", PREEMPTION_BY_SCHEDULER):
+                    self.evicted.add(uid)
+
+    def forget(self, uid: str) -> None:
+        for key in [(uid, kind) for kind in _KINDS]:
+            self._said.pop(key, None)
+        self.evicted.discard(uid)
+
+    def last(self, uid: str, type_: str) -> Word | None:
+        return self._said.get((uid, type_))
+
+    def say(self, about: ObjectRef, type_: str, status: str, reason: str, message: str = "") -> SetCondition | None:
+        """The decision to write a condition, or None if the object says so already."""
+        word = (status, reason, message)
+        if self._said.get((about.uid, type_)) == word:
+            return None
+        self._said[about.uid, type_] = word
+        return SetCondition(about, type_, status, reason, message)
+
+    # --- groups ------------------------------------------------------------------------------------
+
+    def initially_scheduled(self, group: Group, status: str, reason: str, message: str = "") -> SetCondition | None:
+        """The sticky condition of a group; a word that would take back True is not said."""
+        type_ = api.POD_GROUP_INITIALLY_SCHEDULED if group.is_leaf else api.COMPOSITE_INITIALLY_SCHEDULED
+        if group.obj is None or (status != "True" and group.scheduled_once):
+            return None
+        return self.say(group.ref, type_, status, reason, message)
+
+    def review(self, group: Group, still_leaving: Callable[[Group], bool]) -> Iterator[SetCondition]:
+        """What the present state of one group asks to be said."""
+        if group.obj is None:
+            return
+        if group.quorum_bound:
+            yield from self._met(group)
+            if group.ref.uid in self.evicted and not still_leaving(group):
+                self.evicted.discard(group.ref.uid)
+                text = "the group is bound again"
+                yield from _some(self.say(group.ref, api.DISRUPTION_TARGET, "False", "QuorumBound", text))
+        elif group.scheduled_once:
+            what = "members" if group.is_leaf else "child groups"
+            text = f"{group.confirmed} of {group.minimum} {what} are bound"
+            reason = "Preempted" if group.ref.uid in self.evicted else "BelowMinimum"
+            yield from _some(self.say(group.ref, api.QUORUM_MET, "False", reason, text))
+
+    def _met(self, group: Group) -> Iterator[SetCondition]:
+        yield from _some(self.initially_scheduled(group, "True", "Scheduled"))
+        group.scheduled_once = True
+        yield from _some(self.say(group.ref, api.QUORUM_MET, "True", "QuorumBound"))
+
+
+_KINDS = (
+    POD_SCHEDULED,
+    api.POD_GROUP_INITIALLY_SCHEDULED,
+    api.POD_GROUP_SCHEDULED,
+    api.COMPOSITE_INITIALLY_SCHEDULED,
+    api.QUORUM_MET,
+    api.DISRUPTION_TARGET,
+)
+
+
+def _some(decision: SetCondition | None) -> Iterator[SetCondition]:
+    if decision is not None:
+        yield decision

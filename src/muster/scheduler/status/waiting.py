@@ -1,0 +1,125 @@
+"""Waiting is visible: what a tree that cannot be tried yet is waiting for, group by group.
+
+The texts name what is missing. They are said two seconds after the wait began (most groups are
+complete by then), after that only when they change and at most once in ten seconds.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from muster.scheduler.groups.group import Group
+from muster.scheduler.interface.keys import EntityKey
+
+FIRST_NOTICE_SECONDS = 2.0
+
+
+NOTICE_INTERVAL_SECONDS = 10.0
+
+
+FOR_MEMBERS = "WaitingForMembers"
+
+
+FOR_CHILDREN = "WaitingForChildren"
+
+
+FOR_PARENT = "WaitingForParent"
+
+
+FOR_VICTIMS = "WaitingForVictims"
+
+
+FOR_POD_GROUP = "WaitingForPodGroup"
+
+
+GATED = "SchedulingGated"
+
+
+class WaitReason(NamedTuple):
+    """One group and what it waits for."""
+
+    group: Group
+    reason: str
+    message: str
+
+
+def notices(top: Group) -> Iterator[WaitReason]:
+    """What each seen group of an unready tree waits for; groups nobody joined yet are left alone."""
+    gated = _first_gated(top) if top.gated else ""
+    for group in top.subtree():
+        wait = _wait_of(group, top, gated) if group.obj is not None and (group.children or group.known) else None
+        if wait is not None:
+            yield WaitReason(group, *wait)
+
+
+def _wait_of(group: Group, top: Group, gated: str) -> tuple[str, str] | None:
+    if not top.seen:
+        return FOR_PARENT, f"parent {top.key.name} does not exist"
+    if not group.admissible:
+        return own_wait(group)
+    if not group.admitted:
+        return FOR_CHILDREN, incomplete_above(group) or own_wait(top)[1]
+    return (GATED, f"pod {gated} has scheduling gates, which hold the whole tree") if gated else None
+
+
+def incomplete_above(group: Group) -> str:
+    """The nearest composite above a group that lacks children, in words; empty if there is none."""
+    above = group.parent if not group.cyclic else None
+    while above is not None:
+        if not above.admissible:
+            return f"composite pod group {above.key.name} is incomplete: {own_wait(above)[1]}"
+        above = above.parent if not above.cyclic else None
+    return ""
+
+
+def own_wait(group: Group) -> tuple[str, str]:
+    """What a group without its quorum waits for, at its own level."""
+    if group.is_leaf:
+        return FOR_MEMBERS, f"{group.known} of {group.minimum} members exist"
+    return FOR_CHILDREN, f"{group.admissible_children} of {group.minimum} child groups are complete"
+
+
+def _first_gated(top: Group) -> str:
+    names = (m.ref.name for leaf in top.leaves() for m in leaf.pending.values() if m.gated)
+    return min(names, default="")
+
+
+class NoticeTimer:
+    """When which tree may speak next."""
+
+    def __init__(self) -> None:
+        self._due: dict[EntityKey, float] = {}
+        self._last: dict[EntityKey, float] = {}
+        self._heap: list[tuple[float, EntityKey]] = []
+
+    def ask(self, key: EntityKey, now: float) -> None:
+        """A tree waits, or waits for something else now."""
+        if key in self._due:
+            return
+        last = self._last.get(key)
+        due = now + FIRST_NOTICE_SECONDS if last is None else max(now, last + NOTICE_INTERVAL_SECONDS)
+        self._due[key] = due
+        heapq.heappush(self._heap, (due, key))
+
+    def withdraw(self, key: EntityKey) -> None:
+        """The tree no longer waits."""
+        self._due.pop(key, None)
+        self._last.pop(key, None)
+
+    def due(self, now: float) -> list[EntityKey]:
+        """The trees whose turn to speak has come."""
+        turn: list[EntityKey] = []
+        while self._heap and self._heap[0][0] <= now:
+            when, key = heapq.heappop(self._heap)
+            if self._due.get(key) == when:
+                del self._due[key]
+                self._last[key] = when
+                turn.append(key)
+        return turn
+
+    def next_due(self) -> float | None:
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
