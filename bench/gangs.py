@@ -96,8 +96,8 @@ class Site:
         fault = validate(verdict, demand, self.cluster)
         assert fault is None, fault
         footprints = {member.uid: member.shape.footprint for leaf in leaves(demand) for member in leaf.members}
-        self.cluster.assume_many((self.pods[seat.uid], footprints[seat.uid], seat.node) for seat in verdict.seats)
-        return len(verdict.seats)
+        self.cluster.assume_many((self.pods[seat.uid], footprints[seat.uid], seat.node) for seat in verdict.assignments)
+        return len(verdict.assignments)
 
 
 def racks_of_100(nodes: int = NODES) -> Site:

@@ -83,8 +83,8 @@ def _a_budget(app: str, allowed: int) -> types.PodDisruptionBudget:
 def compare(seed: int) -> tuple[Cost, Cost] | None:
     """The price of our choice and of upstream's for one cluster; None where nobody has to leave."""
     site = a_random_site(random.Random(seed))
-    world = site.brain.world
-    root = next(root for root in world.queue.roots.values() if root.key.name == "vip")
+    world = site.brain.state
+    root = next(root for root in world.queue.entities.values() if root.key.name == "vip")
     demand = request_of(root, world.shape_of, world.domain_of)
     units, _ = possible_victims(world.forest, world.cluster, root.priority)
     toll = EvictionCost(
@@ -109,8 +109,8 @@ def _ours(site: Site, units: list[Victim]) -> list[Victim]:
 
 
 def _upstream(site: Site, demand: object, units: list[Victim]) -> list[Victim] | None:
-    cluster = site.brain.world.cluster
-    with site.brain.world.evaluator.trial() as trial:
+    cluster = site.brain.state.cluster
+    with site.brain.state.evaluator.trial() as trial:
         verdict = plan(demand, trial, Budget(20_000))  # type: ignore[arg-type]
         if isinstance(verdict, Placed):
             return []
@@ -121,14 +121,14 @@ def _upstream(site: Site, demand: object, units: list[Victim]) -> list[Victim] |
         if not isinstance(verdict, Placed):
             return None
         free = {name: int(cluster.alloc[0, slot] - cluster.used[0, slot]) for name, slot in cluster.index.items()}
-    world = site.brain.world
-    for seat in verdict.seats:
+    world = site.brain.state
+    for seat in verdict.assignments:
         free[seat.node] -= _cpu(world.forest.members[seat.uid].pod)
     return [unit for unit in _order(site, units) if not _put_back(site, unit, free)]
 
 
 def _put_back(site: Site, unit: Victim, free: dict[str, int]) -> bool:
-    pods = [site.brain.world.forest.members[uid].pod for uid in unit.uids]
+    pods = [site.brain.state.forest.members[uid].pod for uid in unit.uids]
     left = dict(free)
     for pod in pods:
         left[pod.spec.node_name or ""] -= _cpu(pod)
@@ -149,7 +149,7 @@ def _order(site: Site, units: list[Victim]) -> list[Victim]:
     def importance(unit: Victim) -> tuple[int, int, int, str]:
         return (-unit.priority, rank.get(unit.key.kind, 1 if unit.losses else 2), -len(unit.uids), min(unit.starts))
 
-    world = site.brain.world
+    world = site.brain.state
     left = {budget.metadata.name: budget.status.disruptions_allowed for budget in world.budgets.values()}
     violating: list[Victim] = []
     for unit in sorted(units, key=importance):

@@ -88,7 +88,7 @@ def test_a_users_own_constraint_is_found_by_entry_point_and_enabled_in_the_profi
 
     made = config(source({**HEAD, "profiles": [{"plugins": enabled}]}))
 
-    assert "Quiet" in [rule.name for rule in made.profiles["muster"].constraints]
+    assert "Quiet" in [rule.name for rule in made.profiles["muster"].plugins]
 
 
 def test_an_entry_point_that_is_no_constraint_is_named(monkeypatch: pytest.MonkeyPatch):

@@ -124,7 +124,7 @@ def test_the_verdict_on_dependent_members_equals_the_oracles(seed: int) -> None:
     if isinstance(verdict, Placed):
         assert placeable(world)
         state: State = ()
-        for seat in verdict.seats:
+        for seat in verdict.assignments:
             assert allowed(world, state, seat.uid, int(seat.node[1:]))
             state = (*state, (seat.uid, int(seat.node[1:])))
     elif isinstance(verdict, Infeasible):

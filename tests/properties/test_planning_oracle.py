@@ -20,7 +20,7 @@ SAMPLE = 1500
 def check_seats(small: Small, verdict: Placed) -> None:
     """The oracle's own look at a plan: nobody over capacity, everybody where it may be."""
     free = [list(pair) for pair in small.free]
-    for seat in verdict.seats:
+    for seat in verdict.assignments:
         node, kind = int(seat.node[1:]), small.kind_of[seat.uid]
         assert kind.only is None or small.labels[node]["kind"] == kind.only
         free[node][0] -= kind.cpu
@@ -56,7 +56,7 @@ def test_the_order_in_which_nodes_arrive_changes_nothing(seed: int) -> None:
 
     assert type(here) is type(there)
     if isinstance(here, Placed) and isinstance(there, Placed):
-        assert [(s.uid, s.node) for s in here.seats] == [(s.uid, s.node) for s in there.seats]
+        assert [(s.uid, s.node) for s in here.assignments] == [(s.uid, s.node) for s in there.assignments]
 
 
 def test_hardly_any_small_world_stays_undecided() -> None:

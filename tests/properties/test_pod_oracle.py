@@ -41,13 +41,13 @@ def check(world: oracle.World, cluster: Cluster, pod: Pod) -> None:
     shape = evaluator_of(cluster).shape(pod, PROFILE)
     trial = evaluator_of(cluster).trial()
     refusals = {node.metadata.name: oracle.refusal(pod, node, world) for node in world.nodes}
-    allowed = {cluster.names[slot] for slot in np.flatnonzero(trial.allows(shape))}
+    allowed = {cluster.names[slot] for slot in np.flatnonzero(trial.feasible(shape))}
     assert allowed == {name for name, reasons in refusals.items() if not reasons}
     counts: dict[str, int] = {}
     for reasons in refusals.values():
         for reason in reasons:
             counts[reason] = counts.get(reason, 0) + 1
-    diagnosis = trial.why_not(shape)
+    diagnosis = trial.diagnose(shape)
     assert diagnosis.counts == counts
     final = {n.metadata.name for n in world.nodes if oracle.final(pod, n, refusals[n.metadata.name])}
     assert {cluster.names[slot] for slot in np.flatnonzero(diagnosis.unresolvable)} == final

@@ -130,7 +130,7 @@ class Life:
 
 
 def check_quiet(life: Life) -> None:
-    world, brain = life.world, life.world.brain.world
+    world, brain = life.world, life.world.brain.state
     assert not brain.preempting, "no eviction is under way"
     assert not brain.holds, "no seat is held for anybody"
     assert not brain.orphans, "no mark is without an owner"
@@ -143,7 +143,7 @@ def check_quiet(life: Life) -> None:
 
 def check_everyone_has_a_reason(life: Life) -> None:
     """Every root in line is parked or waits: nobody was forgotten."""
-    for root in life.world.brain.world.queue.roots.values():
+    for root in life.world.brain.state.queue.entities.values():
         assert root.state in ("parked", "waiting", "backoff"), f"{root.key.name} is {root.state}"
         assert root.state != "parked" or root.due > 0
 

@@ -63,7 +63,7 @@ def test_no_victim_could_have_been_spared(case: Case):
 @given(cases())
 def test_nothing_is_left_behind(case: Case):
     world = settled(case)
-    brain = world.brain.world
+    brain = world.brain.state
     assert (brain.preempting, brain.holds, brain.orphans) == ({}, {}, set())
     for (kind, _, name), obj in world.objects.items():
         if kind == "Pod":

@@ -60,9 +60,9 @@ def test_a_removed_nodes_slot_is_used_again():
 
 def test_a_heartbeat_is_no_news():
     cluster = a_cluster(a_node("n0"))
-    before = cluster.loads.end
+    before = cluster.usage_log.end
     assert cluster.change("Node", a_node("n0")) == cluster_events.NOTHING
-    assert cluster.loads.end == before
+    assert cluster.usage_log.end == before
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_a_pod_being_deleted_keeps_its_room_until_it_is_gone():
 
 def test_an_update_that_changes_nothing_the_scheduler_reads_is_no_news():
     cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    before = cluster.loads.end
+    before = cluster.usage_log.end
     running = a_pod("p", on="n0", phase="Running", terminationGracePeriodSeconds=5)
     assert cluster.change("Pod", running) == cluster_events.NOTHING
-    assert cluster.loads.end == before
+    assert cluster.usage_log.end == before
     assert cluster.pods["ns-p"].pod is running
 
 
@@ -214,9 +214,9 @@ def test_the_watch_confirms_an_assumption_without_counting_twice():
     cluster.assume(a_pod("p"), "n0")
     cluster.change("Pod", a_pod("p"))
     assert cpu(cluster) == 1000
-    before = cluster.loads.end
+    before = cluster.usage_log.end
     cluster.change("Pod", a_pod("p", on="n0"))
-    assert (cpu(cluster), cluster.loads.end) == (1000, before)
+    assert (cpu(cluster), cluster.usage_log.end) == (1000, before)
     cluster.forget("ns-p")
     assert cpu(cluster) == 1000
 
@@ -244,8 +244,8 @@ def test_a_cache_that_fell_too_far_behind_the_log_is_built_anew():
     assert len(question.nodes) == 4
     footprint = cluster.footprint(a_pod("other", cpu=3))
     for turn in range(70_000):
-        cluster.load(footprint, turn % 4, 1 if turn % 8 < 4 else -1)
-    cluster.load(footprint, 0, 1)
+        cluster.add_usage(footprint, turn % 4, 1 if turn % 8 < 4 else -1)
+    cluster.add_usage(footprint, 0, 1)
     assert question.nodes == {"n1", "n2", "n3"}
 
 

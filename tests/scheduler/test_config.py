@@ -6,7 +6,7 @@ import pytest
 
 from muster.scheduler.framework.plugin import DependsOn, Plugin
 from muster.scheduler.runtime.config import Config, default_config, load
-from muster.scheduler.runtime.profile import KEPT_ELSEWHERE, Profile, default_profile
+from muster.scheduler.runtime.profile import BUILT_IN, Profile, default_profile
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 WEIGHTS = {
@@ -48,8 +48,8 @@ ALL_NAMES = [
 
 class Mine(Plugin):
     name = "Mine"
-    scores = DependsOn.NODE
-    arguments = None
+    score_depends_on = DependsOn.NODE
+    known_args = None
 
 
 def a_profile(**entry) -> Profile:
@@ -86,7 +86,7 @@ def test_a_default_name_is_used_where_the_file_gives_none():
 def test_every_known_name_can_be_disabled_and_enabled(name):
     profile = a_profile(plugins={"multiPoint": {"disabled": [{"name": name}]}})
     assert name not in profile.enabled
-    assert profile.constraint(name) is None
+    assert profile.plugin(name) is None
     again = a_profile(plugins={"multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": name}]}})
     assert again.enabled == {name}
 
@@ -123,11 +123,11 @@ def test_a_star_disables_everything_but_what_is_enabled_after_it():
 
 
 def test_a_users_rule_is_off_until_it_is_enabled():
-    assert a_profile().constraint("Mine") is None
+    assert a_profile().plugin("Mine") is None
     profile = a_profile(
         plugins={"multiPoint": {"enabled": [{"name": "Mine"}]}}, pluginConfig=[{"name": "Mine", "args": {"any": 1}}]
     )
-    mine = profile.constraint("Mine")
+    mine = profile.plugin("Mine")
     assert mine is not None
     assert mine.args == {"any": 1}
     assert weights(profile)["Mine"] == 1
@@ -135,7 +135,7 @@ def test_a_users_rule_is_off_until_it_is_enabled():
 
 def test_arguments_reach_their_rule():
     args = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}}
-    fit = a_profile(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]).constraint("NodeResourcesFit")
+    fit = a_profile(pluginConfig=[{"name": "NodeResourcesFit", "args": args}]).plugin("NodeResourcesFit")
     assert fit is not None
     assert fit.strategy == "MostAllocated"
 
@@ -181,7 +181,7 @@ def test_preemption_can_be_disabled_at_its_own_point():
     assert "DefaultPreemption" in a_profile().enabled
     profile = a_profile(plugins={"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}})
     assert "DefaultPreemption" not in profile.enabled
-    assert set(KEPT_ELSEWHERE) - profile.enabled == {"DefaultPreemption"}
+    assert set(BUILT_IN) - profile.enabled == {"DefaultPreemption"}
 
 
 def test_points_that_array_rules_do_not_have_are_noted():

@@ -30,7 +30,7 @@ def put(forest: Forest, thing) -> None:
 
 def state(forest: Forest) -> dict[str, tuple]:
     return {
-        group.key.name: (group.seen, group.admissible, group.gated, group.pending_below, group.admissible_children)
+        group.key.name: (group.exists, group.admissible, group.gated, group.pending_below, group.admissible_children)
         for group in forest.groups.values()
     }
 
@@ -61,9 +61,9 @@ def test_what_is_taken_away_and_put_back_leaves_no_trace(things: list, data: st.
     for thing in gone:
         kind = type(thing).__name__
         if kind == "Pod":
-            forest.drop_member(thing.metadata.uid)
+            forest.remove_member(thing.metadata.uid)
         else:
-            forest.drop_group(EntityKey(kind, "ns", thing.metadata.name))
+            forest.remove_group(EntityKey(kind, "ns", thing.metadata.name))
     for thing in data.draw(st.permutations(gone)):
         put(forest, thing)
     assert state(forest) == state(complete())
@@ -74,9 +74,9 @@ def test_an_empty_forest_keeps_nothing():
     for thing in TREE:
         kind = type(thing).__name__
         if kind == "Pod":
-            forest.drop_member(thing.metadata.uid)
+            forest.remove_member(thing.metadata.uid)
         else:
-            forest.drop_group(EntityKey(kind, "ns", thing.metadata.name))
+            forest.remove_group(EntityKey(kind, "ns", thing.metadata.name))
     assert forest.groups == {}
     assert forest.members == {}
 
@@ -85,9 +85,9 @@ def test_a_placeholder_parent_is_the_root_until_it_is_seen():
     forest = Forest()
     leaf = forest.put_group(a_gang("a", 1, parent="top"))
     assert leaf.root().key.name == "top"
-    assert not leaf.root().seen
+    assert not leaf.root().exists
     forest.put_group(a_composite("top", 1))
-    assert leaf.root().seen
+    assert leaf.root().exists
 
 
 @settings(max_examples=100, deadline=None)

@@ -35,7 +35,8 @@ def taken(queue: SchedulingQueue) -> list[str]:
 
 
 def test_order_is_broken_first_then_priority_then_age_then_uid():
-    roots = [a_root("young", created="2"), a_root("old", created="1"), a_root("vip", 9), a_root("half", broken=True)]
+    half = a_root("half", partly_bound=True)
+    roots = [a_root("young", created="2"), a_root("old", created="1"), a_root("vip", 9), half]
     assert taken(queue_of(*roots, a_root("older-twin", created="1"))) == ["half", "vip", "old", "older-twin", "young"]
 
 
@@ -48,19 +49,19 @@ def test_a_parked_root_comes_back_by_its_timer_at_the_latest():
     queue = queue_of(a_root("a"))
     root = queue.pop()
     assert root is not None
-    queue.park(root, RequeueHints(), 5.0)
+    queue.add_unschedulable(root, RequeueHints(), 5.0)
     assert queue.next_due() == 5.0 + FALLBACK_SECONDS
-    queue.tick(5.0 + FALLBACK_SECONDS)
+    queue.flush_timers(5.0 + FALLBACK_SECONDS)
     assert root.state == ACTIVE
 
 
 def test_backoff_doubles_up_to_its_cap():
     queue = queue_of(a_root("a"))
-    root = queue.roots[EntityKey("PodGroup", "ns", "a")]
+    root = queue.entities[EntityKey("PodGroup", "ns", "a")]
     waits = []
     for now in range(0, 600, 100):
-        queue.park(root, RequeueHints(), float(now))
-        waits.append(root.ready_at - now)
+        queue.add_unschedulable(root, RequeueHints(), float(now))
+        waits.append(root.backoff_until - now)
     assert waits == [1, 2, 4, 8, 10, 10]
 
 
@@ -68,14 +69,14 @@ def parked(
     queue: SchedulingQueue, root: QueuedEntity, seats: int, shape: Any, now: float = 0.0, **want: Any
 ) -> QueuedEntity:
     queue.add(root, now)
-    queue.park(root, RequeueHints((CapacityHint(shape, seats, **want),)), now)
+    queue.add_unschedulable(root, RequeueHints((CapacityHint(shape, seats, **want),)), now)
     return root
 
 
 def test_only_as_many_roots_wake_as_the_room_could_serve_best_first():
     queue, shape = SchedulingQueue(), a_shape()
     roots = [parked(queue, a_root(f"r{i}", priority=i), 2, shape) for i in range(5)]
-    queue.room_appeared(lambda want: (5, 5), 1.0)
+    queue.requeue_for_capacity(lambda want: (5, 5), 1.0)
     assert [root.state for root in roots] == [PARKED, PARKED, ACTIVE, ACTIVE, ACTIVE]
 
 
@@ -83,7 +84,7 @@ def test_a_root_that_needs_more_than_any_domain_has_stays_parked():
     queue, shape = SchedulingQueue(), a_shape()
     large = parked(queue, a_root("large", 9), 8, shape, topology="rack")
     small = parked(queue, a_root("small"), 3, shape, topology="rack")
-    queue.room_appeared(lambda want: (4, 20), 1.0)
+    queue.requeue_for_capacity(lambda want: (4, 20), 1.0)
     assert (large.state, small.state) == (PARKED, ACTIVE)
 
 
@@ -97,18 +98,18 @@ def test_shapes_are_looked_at_once_however_many_roots_wait():
         asked.append(want)
         return 0, 0
 
-    queue.room_appeared(capacity, 1.0)
+    queue.requeue_for_capacity(capacity, 1.0)
     assert len(asked) == 1
 
 
 def test_a_woken_root_that_fails_passes_its_turn_on():
     queue, shape = SchedulingQueue(), a_shape()
     first, second = (parked(queue, a_root(name, priority), 2, shape) for name, priority in (("a", 2), ("b", 1)))
-    queue.room_appeared(lambda want: (2, 2), 1.0)
+    queue.requeue_for_capacity(lambda want: (2, 2), 1.0)
     assert (first.state, second.state) == (ACTIVE, PARKED)
     queue.pop()
-    queue.park(first, first.lack, 1.0)
-    queue.pass_on(first, lambda want: (2, 2), 1.0)
+    queue.add_unschedulable(first, first.hints, 1.0)
+    queue.requeue_next(first, lambda want: (2, 2), 1.0)
     assert (first.state, second.state) == (PARKED, ACTIVE)
 
 
@@ -116,14 +117,14 @@ def test_a_wake_skips_the_backoff_but_a_flurry_of_failures_serves_it():
     queue, shape = SchedulingQueue(), a_shape()
     root = parked(queue, a_root("a"), 1, shape, now=0.0)
     for now in (0.1, 0.2):
-        queue.wake(root, now)
+        queue.requeue(root, now)
         assert root.state == ACTIVE
         queue.pop()
-        queue.park(root, root.lack, now)
-    queue.wake(root, 0.3)
+        queue.add_unschedulable(root, root.hints, now)
+    queue.requeue(root, 0.3)
     assert root.state == BACKOFF
-    assert queue.next_due() == root.ready_at
-    queue.tick(root.ready_at)
+    assert queue.next_due() == root.backoff_until
+    queue.flush_timers(root.backoff_until)
     assert root.state == ACTIVE
 
 
@@ -132,17 +133,17 @@ def test_a_cure_wakes_only_the_roots_it_could_help():
     spread, other = a_root("spread"), a_root("other")
     for root, culprit in ((spread, "PodTopologySpread"), (other, "NodeAffinity")):
         queue.add(root, 0.0)
-        queue.park(root, RequeueHints(culprits=frozenset({culprit})), 0.0)
-    queue.cured(["PodTopologySpread"], 1.0)
+        queue.add_unschedulable(root, RequeueHints(rejected_by=frozenset({culprit})), 0.0)
+    queue.requeue_for_events(["PodTopologySpread"], 1.0)
     assert (spread.state, other.state) == (ACTIVE, PARKED)
 
 
 def test_a_dropped_root_is_forgotten_everywhere():
     queue, shape = SchedulingQueue(), a_shape()
     root = parked(queue, a_root("a"), 1, shape)
-    queue.drop(root.key)
-    queue.room_appeared(lambda want: (9, 9), 1.0)
-    queue.tick(10_000.0)
+    queue.remove(root.key)
+    queue.requeue_for_capacity(lambda want: (9, 9), 1.0)
+    queue.flush_timers(10_000.0)
     assert queue.pop() is None
     assert queue.next_due() is None
 
@@ -152,5 +153,5 @@ def test_waking_ten_thousand_roots_costs_no_more_than_sorting_them(weak: bool):
     queue, shape = SchedulingQueue(), a_shape()
     for i in range(10_000):
         parked(queue, a_root(f"r{i:05d}"), 1, shape, weak=weak)
-    queue.room_appeared(lambda want: (3, 3), 1.0)
-    assert sum(root.state == ACTIVE for root in queue.roots.values()) == 3
+    queue.requeue_for_capacity(lambda want: (3, 3), 1.0)
+    assert sum(root.state == ACTIVE for root in queue.entities.values()) == 3

@@ -102,10 +102,10 @@ def test_requests_cover_every_resource_known_by_now():
 def test_a_shape_nobody_holds_is_forgotten():
     cluster = a_cluster(a_node())
     shape = evaluator_of(cluster).shape(a_pod(affinity=looking_at("x")), PROFILE)
-    assert list(cluster.tallies.carried())
+    assert list(cluster.pod_counts.carried())
     del shape
     gc.collect()
-    assert not list(cluster.tallies.carried())
+    assert not list(cluster.pod_counts.carried())
 
 
 def test_a_tally_nobody_reads_is_left_out_of_its_classes():
@@ -113,9 +113,9 @@ def test_a_tally_nobody_reads_is_left_out_of_its_classes():
     question = asked(cluster, a_pod(affinity=looking_at("x")))
     assert question.nodes == set()
     seen = cluster.pods["ns-seen"].footprint.label_class
-    assert len(seen.tallies) == 1
+    assert len(seen.counts) == 1
     evaluator_of(cluster)._feasibility.clear()
     del question
     gc.collect()
     cluster.change("Pod", a_pod("again", on="n0", labels={"x": "1"}))
-    assert seen.tallies == []
+    assert seen.counts == []

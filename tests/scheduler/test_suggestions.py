@@ -257,7 +257,7 @@ def test_nothing_is_suggested_that_does_not_help():
 
 def test_asking_leaves_the_world_as_it_was():
     world = a_stuck_rack_gang()
-    cluster = world.brain.world.cluster
+    cluster = world.brain.state.cluster
     before = (sorted(cluster.index), cluster.used.tobytes(), len(cluster.pods))
     first = suggested(world, "PodGroup", "g")
     assert suggested(world, "PodGroup", "g") == first

@@ -44,7 +44,7 @@ def a_random_cluster(draw: Random, nodes: int = 6, rules: float = 0.3) -> Cluste
 
 def everything(cluster: Cluster) -> dict[str, object]:
     """All counts of a cluster, as values that can be compared."""
-    tallies = cluster.tallies
+    tallies = cluster.pod_counts
     found: dict[str, object] = {"used": cluster.used.tobytes(), "nonzero": cluster.nonzero.tobytes()}
     for kind, held in (("matching", tallies._matching), ("carrying", tallies._carrying)):
         for what, tally in held.items():
@@ -54,8 +54,8 @@ def everything(cluster: Cluster) -> dict[str, object]:
                 assert np.array_equal(sums.values, fresh.values)
     for what, label_class in tallies._classes.items():
         found[f"class {what}"] = (dict(label_class.seats), dict(label_class.dying))
-    storage = cluster.storage
-    held = (storage._uses, storage._counted, storage._attached, storage.reservations._kept)
+    storage = cluster.volumes
+    held = (storage._uses, storage._counted, storage._attached, storage.promised._kept)
     found["storage"] = copy.deepcopy(held)
     return found
 
@@ -224,7 +224,7 @@ def test_seats_of_an_independent_shape_are_exactly_what_fits(seed: int) -> None:
         for slot, seats in enumerate(trial.seats(shape)[:3].tolist()):
             mark = trial.mark()
             placed = 0
-            while placed < 200 and trial.allows(shape)[slot]:
+            while placed < 200 and trial.feasible(shape)[slot]:
                 trial.place(shape, slot)
                 placed += 1
             assert placed == min(seats, 200)
@@ -296,10 +296,10 @@ def test_the_diagnosis_can_be_limited_to_some_nodes():
     cluster = a_cluster(a_node("n0", cpu=1), a_node("n1", cpu=1), a_node("n2", cpu=8))
     question = asked(cluster, a_pod(cpu=2))
     mask = np.array([name != "n2" for name in cluster.names])
-    refusals = question.trial.why_not(question.shape, mask)
-    assert refusals.text() == "0/2 nodes are available: 2 Insufficient cpu."
+    refusals = question.trial.diagnose(question.shape, mask)
+    assert refusals.message_text() == "0/2 nodes are available: 2 Insufficient cpu."
     after = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
-    assert refusals.text(after) == f"0/2 nodes are available: 2 Insufficient cpu. {after}"
+    assert refusals.message_text(after) == f"0/2 nodes are available: 2 Insufficient cpu. {after}"
 
 
 def test_a_mask_limits_the_choice_and_the_comparison():
@@ -321,7 +321,7 @@ def test_a_rule_that_cannot_look_ahead_makes_many_go_one_by_one():
         name = "Halves"
 
         @property
-        def foresees(self) -> bool:
+        def can_predict(self) -> bool:
             return False
 
     cluster = a_cluster(*(a_node(f"n{i}") for i in range(3)))
@@ -336,7 +336,7 @@ def test_a_rule_that_cannot_look_ahead_makes_many_go_one_by_one():
 
 def test_the_seed_decides_between_equal_nodes():
     nodes = [a_node(f"n{i}") for i in range(20)]
-    winners = {asked(a_cluster(*nodes, seed=seed), a_pod(), *default_profile().constraints).best for seed in range(8)}
+    winners = {asked(a_cluster(*nodes, seed=seed), a_pod(), *default_profile().plugins).best for seed in range(8)}
     assert len(winners) > 1
 
 
@@ -364,7 +364,7 @@ def test_assuming_many_pods_counts_as_assuming_them_in_turn(seed: int) -> None:
 
 def register(cluster: Cluster) -> tuple[object, ...]:
     """Who is known to sit where, in the order in which they came."""
-    residents = {slot: list(there) for slot, there in cluster.residents.items()}
-    homeless = {node: list(there) for node, there in cluster._homeless.items()}
-    pods = [(uid, entry.node, entry.slot, entry.assumed, entry.dying) for uid, entry in cluster.pods.items()]
+    residents = {slot: list(there) for slot, there in cluster.pods_by_slot.items()}
+    homeless = {node: list(there) for node, there in cluster._on_unknown_nodes.items()}
+    pods = [(uid, entry.node, entry.slot, entry.assumed, entry.terminating) for uid, entry in cluster.pods.items()]
     return pods, residents, homeless, cluster._uids

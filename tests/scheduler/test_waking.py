@@ -21,15 +21,15 @@ class AfterTheDatabase(Plugin):
     """Somebody's own rule: pods wait until a database runs, wherever that is."""
 
     name = "AfterTheDatabase"
-    filters = DependsOn.PODS
-    text = "node(s) had no database to talk to"
-    cures = frozenset((POD_PLACED,))
+    filter_depends_on = DependsOn.PODS
+    message = "node(s) had no database to talk to"
+    requeue_on = frozenset((POD_PLACED,))
     pod_labels = frozenset(("app",))
 
     def concerns(self, shape):
         return (shape.pod.metadata.labels or {}).get("app") == "web"
 
-    def allows(self, shape, cluster, slots):
+    def filter(self, shape, cluster, slots):
         runs = any((entry.pod.metadata.labels or {}).get("app") == "db" for entry in cluster.pods.values())
         return np.full(cluster.alive[slots].shape, runs)
 
@@ -102,12 +102,12 @@ def test_a_pod_that_asks_for_less_than_before_makes_room():
 def test_a_node_update_that_changes_nothing_wakes_nobody():
     world = a_world([a_node("n0", cpu=1)])
     world.add(a_pod("waits", cpu=2)).run()
-    before = world.brain.world.version
+    before = world.brain.state.version
 
     world.add(a_node("n0", cpu=1))
 
-    assert world.brain.world.version == before
-    assert (world.brain.world.dirty, world.brain.world.cures) == (set(), set())
+    assert world.brain.state.version == before
+    assert (world.brain.state.dirty, world.brain.state.cures) == (set(), set())
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_a_node_update_that_changes_nothing_wakes_nobody():
     ],
 )
 def test_a_rule_is_called_for_changes_that_no_node_shows(rule: type[Plugin], change: str, called: bool):
-    assert change in rule.cures
-    assert (change in rule().woken_by) is called
+    assert change in rule.requeue_on
+    assert (change in rule().requeue_events) is called
 
 
 def test_a_rule_about_a_nodes_load_may_be_cured_by_more_load():
     class Crowded(Plugin):
         name = "Crowded"
-        filters = DependsOn.LOAD
-        cures = frozenset((POD_PLACED, POD_GONE))
+        filter_depends_on = DependsOn.USAGE
+        requeue_on = frozenset((POD_PLACED, POD_GONE))
 
-    assert Crowded().woken_by == {POD_PLACED}
+    assert Crowded().requeue_events == {POD_PLACED}

@@ -194,7 +194,7 @@ class TestWorld:
 
     def restart(self) -> None:
         """The scheduler dies and a new one starts from what is stored."""
-        self.brain = Scheduler(self.brain.world.config)
+        self.brain = Scheduler(self.brain.state.config)
         for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
             self._tell(events.ObjectUpdated(kind, obj))
         self._tell(events.CacheSynced())
@@ -314,7 +314,7 @@ class TestWorld:
                         used[key] = used.get(key, 0) + quantity.milli(amount)
         for (node, resource), amount in used.items():
             found = self.objects.get(("Node", "", node))
-            ignored = any(profile.ignores(resource) for profile in self.brain.world.config.profiles.values())
+            ignored = any(profile.ignores(resource) for profile in self.brain.state.config.profiles.values())
             if found is not None and not ignored:
                 room = quantity.milli((found.status.allocatable or {}).get(resource, "0"))
                 assert amount <= room, f"{node} is overcommitted: {resource} {amount} of {room}"

@@ -93,19 +93,19 @@ def _unknown(brain: Scheduler, kind: str, namespace: str, name: str) -> str:
 
 
 def _namespaces_of(brain: Scheduler, kind: str, name: str) -> set[str]:
-    forest = brain.world.forest
+    forest = brain.state.forest
     if kind == "Pod":
         return {member.ref.namespace for member in forest.members.values() if member.ref.name == name}
-    return {k.namespace for k, group in forest.groups.items() if (k.kind, k.name) == (kind, name) and group.seen}
+    return {k.namespace for k, group in forest.groups.items() if (k.kind, k.name) == (kind, name) and group.exists}
 
 
 def _names_like(brain: Scheduler, kind: str, namespace: str, name: str) -> list[str]:
     """Names a person may have meant."""
     import difflib
 
-    forest = brain.world.forest
+    forest = brain.state.forest
     if kind == "Pod":
         names = [m.ref.name for m in forest.members.values() if m.ref.namespace == namespace]
     else:
-        names = [k.name for k, g in forest.groups.items() if k.kind == kind and k.namespace == namespace and g.seen]
+        names = [k.name for k, g in forest.groups.items() if k.kind == kind and k.namespace == namespace and g.exists]
     return difflib.get_close_matches(name, names, n=3)

@@ -55,7 +55,7 @@ def _brain(asked: source.Source, watch: bool) -> Scheduler:
 
 def waiting(brain: Scheduler, namespace: str | None = None) -> list[Line]:
     """The queue, top first."""
-    roots = [root for root in brain.roots() if namespace in (None, root.key.namespace)]
+    roots = [root for root in brain.entities() if namespace in (None, root.key.namespace)]
     return [_line(position, root) for position, root in enumerate(roots, 1)]
 
 
@@ -78,7 +78,7 @@ def _unsaid(group: Group | None) -> tuple[str, str]:
     """For whom the scheduler has no word: an object that does not exist carries no condition."""
     from muster.scheduler.status.waiting import FOR_PARENT, FOR_POD_GROUP
 
-    if group is None or group.seen:
+    if group is None or group.exists:
         return "New", ""
     what = "pod group" if group.is_leaf else "composite pod group"
     return (FOR_POD_GROUP if group.is_leaf else FOR_PARENT), f"{what} {group.key.name} does not exist"

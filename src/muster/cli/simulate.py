@@ -131,7 +131,7 @@ def _ref(pod: Any) -> ObjectRef:
 
 
 def _answer(rehearsal: Simulation, submitted: list[ObjectRef], facts: list[list[ObjectUpdated]]) -> Answer:
-    members = rehearsal.brain.world.forest.members
+    members = rehearsal.scheduler.state.forest.members
     placed = [Placement(_name(ref), rehearsal.placed[ref]) for ref in submitted if ref in rehearsal.placed]
     waiting = [_waiting(rehearsal, ref) for ref in submitted if ref.uid in members and not members[ref.uid].node]
     victims = tuple(Victim(_name(pod), f"{by.kind}/{by.name}") for pod, by in rehearsal.victims.items())
@@ -151,15 +151,15 @@ def _waiting(rehearsal: Simulation, ref: ObjectRef) -> Waiting:
     from muster.scheduler.status.messages import UNDECIDED_PREFIX
     from muster.scheduler.status.waiting import own_wait
 
-    member = rehearsal.brain.world.forest.members[ref.uid]
+    member = rehearsal.scheduler.state.forest.members[ref.uid]
     group, said = member.group, rehearsal.words.get(ref)
     if said is not None:
         text = said.message
-    elif group is not None and not group.seen:
+    elif group is not None and not group.exists:
         text = f"pod group {group.key.name} does not exist"
     elif group is not None and not group.admissible:
         text = f"pod group {group.key.name}: {own_wait(group)[1]}"
-    elif group is not None and not group.root().seen:
+    elif group is not None and not group.root().exists:
         text = f"composite pod group {group.root().key.name} does not exist"
     elif group is not None and not group.root().admissible:
         text = f"composite pod group {group.root().key.name}: {own_wait(group.root())[1]}"

@@ -112,9 +112,9 @@ def config_for(snapshot: Snapshot) -> Config:
 
 def brain_for(snapshot: Snapshot, bar: Bar | None = None) -> Scheduler:
     """A brain that knows the cluster."""
-    from muster.scheduler.simulation.snapshot import brain_of
+    from muster.scheduler.simulation.snapshot import scheduler_of
 
     if bar is None:
-        return brain_of(snapshot, config_for(snapshot))
+        return scheduler_of(snapshot, config_for(snapshot))
     total = len(snapshot)
-    return brain_of(snapshot, config_for(snapshot), lambda events: bar.through(events, "Taking it in", total))
+    return scheduler_of(snapshot, config_for(snapshot), lambda events: bar.through(events, "Taking it in", total))

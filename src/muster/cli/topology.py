@@ -97,7 +97,7 @@ def topology(
     brain: Scheduler, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None, *, each_node: bool = False
 ) -> Map:
     """Count seats by domain at every level. A cluster without known levels is shown node by node."""
-    cluster = brain.world.cluster
+    cluster = brain.state.cluster
     for key in keys:
         if cluster.index and not (cluster.labels(key) > 0).any():
             raise exits.Failure(f'no node has the label "{key}"', exits.BAD_INPUT)
@@ -105,7 +105,7 @@ def topology(
     if (each_node or not levels) and HOSTNAME not in levels:
         levels.append(HOSTNAME)
     pod = asked or _default_pod(brain)
-    with brain.world.evaluator.trial() as trial:
+    with brain.state.evaluator.trial() as trial:
         seats = trial.seats(_shape(brain, pod))
     largest: dict[str, int] = {}
     for key in dict.fromkeys([*levels, HOSTNAME]):
@@ -116,7 +116,7 @@ def topology(
 
 
 def _default_pod(brain: Scheduler) -> dict[str, str]:
-    cluster = brain.world.cluster
+    cluster = brain.state.cluster
     row = cluster.row.get(GPU)
     most = int(cluster.alloc[row].max()) if row is not None and cluster.size else 0
     return {GPU: str(most)} if most else {"cpu": "1"}
@@ -129,8 +129,8 @@ def _shape(brain: Scheduler, requests: dict[str, str]) -> Shape:
         "metadata": {"name": "asked", "namespace": "default", "uid": "asked"},
         "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]},
     }
-    profile = next(iter(brain.world.config.profiles.values()))
-    return brain.world.evaluator.shape(msgspec.convert(body, Pod), profile)
+    profile = next(iter(brain.state.config.profiles.values()))
+    return brain.state.evaluator.shape(msgspec.convert(body, Pod), profile)
 
 
 def _places(
@@ -138,7 +138,7 @@ def _places(
 ) -> Iterator[Place]:
     if depth == len(levels):
         return
-    cluster, key = brain.world.cluster, levels[depth]
+    cluster, key = brain.state.cluster, levels[depth]
     column = cluster.labels(key)
     found = {int(value): cluster.label_value(key, int(value)) if value else "" for value in np.unique(column[inside])}
     for value, name in sorted(found.items(), key=lambda item: (not item[1], output.natural(item[1]))):
@@ -150,7 +150,7 @@ def _places(
 
 def _used(brain: Scheduler, names: list[str], here: Any) -> dict[str, str]:
     """Of the resources that were asked for, how much is in use and how much there is; memory in GiB."""
-    cluster = brain.world.cluster
+    cluster = brain.state.cluster
     used: dict[str, str] = {}
     for name in [name for name in names if name in cluster.row]:
         row = cluster.row[name]

@@ -67,11 +67,11 @@ def _brain(asked: source.Source, watch: bool) -> Scheduler:
 
 def trees(brain: Scheduler, namespace: str | None = None, name: str | None = None) -> list[Twig]:
     """Every tree, its top first."""
-    groups = sorted(brain.world.forest.groups.values(), key=lambda group: group.key)
+    groups = sorted(brain.state.forest.groups.values(), key=lambda group: group.key)
     tops = [group for group in groups if group.root() is group and namespace in (None, group.key.namespace)]
     if name is not None:
         tops = [top for top in tops if any(group.key.name == name for group in top.subtree())]
-    return [twig for top in tops for twig in _twigs(brain.world, top, 0)]
+    return [twig for top in tops for twig in _twigs(brain.state, top, 0)]
 
 
 def _twigs(world: SchedulerState, group: Group, depth: int) -> Iterator[Twig]:

@@ -150,20 +150,20 @@ class Asked:
     @property
     def nodes(self) -> set[str]:
         """The names of the nodes that take the pod."""
-        return {self.cluster.names[slot] for slot in np.flatnonzero(self.trial.allows(self.shape))}
+        return {self.cluster.names[slot] for slot in np.flatnonzero(self.trial.feasible(self.shape))}
 
     @property
     def text(self) -> str:
-        return self.trial.why_not(self.shape).text()
+        return self.trial.diagnose(self.shape).message_text()
 
     @property
     def counts(self) -> dict[str, int]:
-        return self.trial.why_not(self.shape).counts
+        return self.trial.diagnose(self.shape).counts
 
     @property
     def final(self) -> set[str]:
         """The names of the nodes where no eviction could help."""
-        return {self.cluster.names[slot] for slot in np.flatnonzero(self.trial.why_not(self.shape).unresolvable)}
+        return {self.cluster.names[slot] for slot in np.flatnonzero(self.trial.diagnose(self.shape).unresolvable)}
 
     @property
     def best(self) -> str:

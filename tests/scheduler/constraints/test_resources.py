@@ -89,7 +89,7 @@ def test_a_request_beyond_the_whole_node_is_final_and_one_beyond_what_is_free_is
 
 def test_the_culprits_name_the_resource():
     question = asked(a_cluster(a_node(cpu=1)), a_pod(cpu=2), fit())
-    assert question.trial.why_not(question.shape).culprits == {"NodeResourcesFit", ("NodeResourcesFit", "cpu")}
+    assert question.trial.diagnose(question.shape).rejected_by == {"NodeResourcesFit", ("NodeResourcesFit", "cpu")}
 
 
 def test_a_full_node_has_too_many_pods_even_for_a_pod_without_requests():

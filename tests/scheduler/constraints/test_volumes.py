@@ -131,7 +131,7 @@ def test_a_free_volume_that_one_pod_counts_on_is_gone_for_the_next():
         assert {cluster.names[first], cluster.names[second]} == {"a", "b"}
         trial.place(two, second)
         trial.undo(0)
-        assert trial.allows(two).sum() == 2
+        assert trial.feasible(two).sum() == 2
 
 
 def test_a_volume_is_no_longer_kept_once_the_claim_is_bound_or_its_pod_gone():
@@ -237,20 +237,20 @@ def test_two_pods_with_one_claim_attach_it_once():
     assert "a" in question.nodes
     cluster.remove("Pod", "ns", "p0")
     cluster.remove("Pod", "ns", "p1")
-    assert cluster.storage.attached("d").sum() == 0
+    assert cluster.volumes.attached("d").sum() == 0
 
 
 def test_a_claim_that_is_bound_while_in_use_is_counted_over():
     cluster = zones(a_class(provisioner="d"), a_claim("c0"), limits("a", 1), using("c0", name="p0", on="a"))
-    assert cluster.storage.attached("d")[cluster.index["a"]] == 1
+    assert cluster.volumes.attached("d")[cluster.index["a"]] == 1
     cluster.change("PersistentVolume", a_volume("v0", driver="d"))
     cluster.change("PersistentVolumeClaim", a_claim("c0", volume="v0"))
-    assert cluster.storage.attached("d")[cluster.index["a"]] == 1
+    assert cluster.volumes.attached("d")[cluster.index["a"]] == 1
     cluster.remove("PersistentVolume", "", "v0")
-    assert cluster.storage.attached("d")[cluster.index["a"]] == 0
+    assert cluster.volumes.attached("d")[cluster.index["a"]] == 0
     cluster.remove("PersistentVolumeClaim", "ns", "c0")
     cluster.remove("Pod", "ns", "p0")
-    assert not cluster.storage.in_use(("ns", "c0"))
+    assert not cluster.volumes.in_use(("ns", "c0"))
 
 
 def test_a_limit_that_goes_away_no_longer_counts():

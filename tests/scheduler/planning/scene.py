@@ -149,7 +149,7 @@ class Result:
     def nodes_of(self, group: str) -> dict[str, str]:
         assert isinstance(self.verdict, Placed), self.verdict
         uids = {m.uid: m.name for leaf in leaves(self.demand) if leaf.key.name == group for m in leaf.members}
-        return {uids[seat.uid]: seat.node for seat in self.verdict.seats if seat.uid in uids}
+        return {uids[seat.uid]: seat.node for seat in self.verdict.assignments if seat.uid in uids}
 
     def seats_of(self, group: str) -> int:
         return len(self.nodes_of(group))

@@ -41,7 +41,7 @@ def test_the_minimum_comes_first_in_the_list_of_seats():
     verdict = scene.plan(gang).verdict
 
     assert isinstance(verdict, Placed)
-    assert [seat.uid for seat in verdict.seats[:2]] == ["uid-late", "uid-m0"]
+    assert [seat.uid for seat in verdict.assignments[:2]] == ["uid-late", "uid-m0"]
 
 
 def test_without_extras_only_the_minimum_is_seated():

@@ -197,7 +197,7 @@ def test_gangs_that_fill_racks_only_in_one_arrangement_are_arranged():
     sizes = (4, 3, 3, 3, 2, 3)
     tree = scene.composite("root", *(scene.uniform(f"g{i}", size, topology=RACK) for i, size in enumerate(sizes)))
 
-    assert len(scene.plan(tree).verdict.seats) == sum(sizes)
+    assert len(scene.plan(tree).verdict.assignments) == sum(sizes)
 
 
 def test_one_gang_too_many_for_the_racks_is_proven():

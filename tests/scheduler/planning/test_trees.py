@@ -67,7 +67,7 @@ def test_quorums_hold_on_every_level():
     scene = Scene().nodes(*nodes)
     assert isinstance(scene.plan(tree(scene)).verdict, Infeasible)
     scene = Scene().nodes(*nodes, a_node("wide2", cpu=3, labels={"kind": "wide"}))
-    assert len(scene.plan(tree(scene)).verdict.seats) == 6
+    assert len(scene.plan(tree(scene)).verdict.assignments) == 6
 
 
 def test_small_pods_leave_the_large_node_to_the_sibling_that_needs_it():

@@ -43,14 +43,14 @@ _MOVED: ClusterEvents = frozenset((cluster_events.POD_GONE, cluster_events.POD_P
 class PlacedPod:
     """A pod that counts on a node. `slot` is -1 while its node is unknown."""
 
-    __slots__ = ("assumed", "dying", "footprint", "node", "pod", "slot")
+    __slots__ = ("assumed", "footprint", "node", "pod", "slot", "terminating")
 
     def __init__(self, pod: Pod, footprint: Footprint, node: str, slot: int, *, assumed: bool) -> None:
         self.pod = pod
         self.footprint = footprint
         self.node = node
         self.slot = slot
-        self.dying = pod.metadata.deletion_timestamp is not None
+        self.terminating = pod.metadata.deletion_timestamp is not None
         self.assumed = assumed
 
 
@@ -59,24 +59,24 @@ class Cluster(NodeColumns):
 
     def __init__(self, *, seed: int = 0) -> None:
         super().__init__(seed)
-        self.tallies = PodCounts(self)
-        self.selectors = OwnerSelectors()
-        self.storage = Volumes(self)
-        self.loads = ChangeLog()
-        self.nodes = ChangeLog()
+        self.pod_counts = PodCounts(self)
+        self.owner_selectors = OwnerSelectors()
+        self.volumes = Volumes(self)
+        self.usage_log = ChangeLog()
+        self.node_log = ChangeLog()
         self.versions: dict[str, int] = {}
         self.pods: dict[str, PlacedPod] = {}
-        self.residents: dict[int, dict[str, PlacedPod]] = {}
+        self.pods_by_slot: dict[int, dict[str, PlacedPod]] = {}
         self.locked = False  # a trial is open: only the trial may change anything
-        self._homeless: dict[str, dict[str, PlacedPod]] = {}
+        self._on_unknown_nodes: dict[str, dict[str, PlacedPod]] = {}
         self._uids: dict[tuple[str, str], str] = {}
-        self._footprints = FootprintIndex(self, self.tallies, self.mention)
+        self._footprints = FootprintIndex(self, self.pod_counts, self.add_label_keys)
 
     # --- events ------------------------------------------------------------------------------------
 
     def change(self, kind: str, obj: Any) -> ClusterEvents:
         """Take in an object as it is now; says what that changed for the scheduler."""
-        self._must_be_settled()
+        self._check_unlocked()
         match kind:
             case "Pod":
                 return self._pod(obj)
@@ -85,15 +85,15 @@ class Cluster(NodeColumns):
             case "Namespace":
                 return self._namespace(obj.metadata.name, obj.metadata.labels or {})
             case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
-                return self._selector(self.selectors.put(kind, obj))
+                return self._selector(self.owner_selectors.put(kind, obj))
             case "PersistentVolume" | "PersistentVolumeClaim" | "StorageClass" | "CSINode":
-                return self._stored(self.storage.put(obj))
+                return self._stored(self.volumes.put(obj))
             case _:
                 return cluster_events.NOTHING
 
     def remove(self, kind: str, namespace: str, name: str, uid: str = "") -> ClusterEvents:
         """Take note that an object is gone; with a uid, that pod and not a later one of the same name."""
-        self._must_be_settled()
+        self._check_unlocked()
         match kind:
             case "Pod":
                 return self._leave(uid or self._uids.get((namespace, name), ""))
@@ -102,20 +102,20 @@ class Cluster(NodeColumns):
             case "Namespace":
                 return self._namespace(name, None)
             case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
-                return self._selector(frozenset() if self.selectors.drop(kind, namespace, name) else None)
+                return self._selector(frozenset() if self.owner_selectors.drop(kind, namespace, name) else None)
             case "PersistentVolume" | "PersistentVolumeClaim" | "StorageClass" | "CSINode":
-                return self._stored(self.storage.drop(kind, namespace, name))
+                return self._stored(self.volumes.drop(kind, namespace, name))
             case _:
                 return cluster_events.NOTHING
 
     def assume(self, pod: Pod, node: str) -> None:
         """Count a pod on a node before the API has confirmed it."""
-        self._must_be_settled()
+        self._check_unlocked()
         self._enter(pod, node, assumed=True)
 
     def assume_many(self, seated: Iterable[tuple[Pod, Footprint, str]]) -> None:
         """`assume` in turn for pods whose footprints are known; what a node gains is added up first."""
-        self._must_be_settled()
+        self._check_unlocked()
         gained: dict[Footprint, dict[int, int]] = {}
         for pod, footprint, node in seated:
             slot = self.index.get(node, -1)
@@ -123,15 +123,15 @@ class Cluster(NodeColumns):
                 self.assume(pod, node)  # claims take free volumes in turn; the others do not count like the rest
                 continue
             entry = self._note(pod, footprint, node, slot, assumed=True)
-            self.residents.setdefault(slot, {})[pod.metadata.uid] = entry
+            self.pods_by_slot.setdefault(slot, {})[pod.metadata.uid] = entry
             counts = gained.setdefault(footprint, {})
             counts[slot] = counts.get(slot, 0) + 1
         for footprint, counts in gained.items():
-            self.load_many(footprint, np.array(list(counts)), np.array(list(counts.values())))
+            self.add_usage_many(footprint, np.array(list(counts)), np.array(list(counts.values())))
 
     def forget(self, uid: str) -> None:
         """Take back an assumption that did not come true. A pod that the API shows as bound stays."""
-        self._must_be_settled()
+        self._check_unlocked()
         entry = self.pods.get(uid)
         if entry is not None and entry.assumed:
             self._leave(uid)
@@ -142,7 +142,7 @@ class Cluster(NodeColumns):
         return self._footprints.footprint(pod)
 
     def pods_on(self, slot: int) -> Iterable[PlacedPod]:
-        return self.residents.get(slot, {}).values()
+        return self.pods_by_slot.get(slot, {}).values()
 
     # --- pods --------------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class Cluster(NodeColumns):
         if not node:
             if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
                 # Its selectors must be known before any shape is asked for that they could tell apart.
-                self.mention(label_keys(pod.spec))
+                self.add_label_keys(label_keys(pod.spec))
             # While a bind is in flight the watch may still show the pod without a node.
             return cluster_events.NOTHING if entry is None or entry.assumed else self._leave(uid)
         if pod.status.phase in _FINISHED:
@@ -172,7 +172,7 @@ class Cluster(NodeColumns):
         slot = self.index.get(node, -1)
         entry = self._note(pod, self._footprints.footprint(pod), node, slot, assumed=assumed)
         if slot < 0:
-            self._homeless.setdefault(node, {})[pod.metadata.uid] = entry
+            self._on_unknown_nodes.setdefault(node, {})[pod.metadata.uid] = entry
             return cluster_events.NOTHING
         self._settle(entry)
         return _PLACED
@@ -197,17 +197,17 @@ class Cluster(NodeColumns):
         if self._uids.get((meta.namespace, meta.name)) == uid:
             del self._uids[(meta.namespace, meta.name)]
         if entry.slot < 0:
-            _drop(self._homeless, entry.node, uid)
+            _drop(self._on_unknown_nodes, entry.node, uid)
             return cluster_events.NOTHING
-        self.load(entry.footprint, entry.slot, -1, dying=entry.dying)
-        _drop(self.residents, entry.slot, uid)
+        self.add_usage(entry.footprint, entry.slot, -1, dying=entry.terminating)
+        _drop(self.pods_by_slot, entry.slot, uid)
         return _GONE
 
     def _settle(self, entry: PlacedPod) -> None:
-        self.load(entry.footprint, entry.slot, 1, dying=entry.dying)
-        self.residents.setdefault(entry.slot, {})[entry.pod.metadata.uid] = entry
+        self.add_usage(entry.footprint, entry.slot, 1, dying=entry.terminating)
+        self.pods_by_slot.setdefault(entry.slot, {})[entry.pod.metadata.uid] = entry
 
-    def load(self, footprint: Footprint, slot: int, count: int, *, dying: bool = False) -> None:
+    def add_usage(self, footprint: Footprint, slot: int, count: int, *, dying: bool = False) -> None:
         """Put so many pods more (or fewer, below 0) on a slot. Its exact inverse is the same with -count."""
         vector, nonzero = footprint.vector, footprint.nonzero
         if count != 1:
@@ -219,9 +219,9 @@ class Cluster(NodeColumns):
             tally.add(slot, count)
         if footprint.claims:
             self._use_claims(footprint, slot, count)
-        self.loads.add(slot)
+        self.usage_log.add(slot)
 
-    def load_many(self, footprint: Footprint, slots: Ints, counts: Ints, *, dying: bool = False) -> None:
+    def add_usage_many(self, footprint: Footprint, slots: Ints, counts: Ints, *, dying: bool = False) -> None:
         """`load` on distinct slots at once."""
         vector = footprint.vector
         self._all_used[: len(vector), slots] += vector[:, None] * counts
@@ -232,16 +232,16 @@ class Cluster(NodeColumns):
                 tally.add(slot, count)
             if footprint.claims:
                 self._use_claims(footprint, slot, count)
-        self.loads.add_many(slots)
+        self.usage_log.add_many(slots)
 
-    def restore_reservations(self, state: dict[tuple[str, str], str]) -> None:
+    def restore_promised(self, state: dict[tuple[str, str], str]) -> None:
         """Who kept which free volume before; a claim that comes back might choose another one."""
-        self.storage.reservations.restore(state)
-        self.versions["reservations"] = self.storage.reservations.version
+        self.volumes.promised.restore(state)
+        self.versions["reservations"] = self.volumes.promised.version
 
     def _use_claims(self, footprint: Footprint, slot: int, count: int) -> None:
-        self.storage.use(footprint.label_class.namespace, footprint.claims, slot, count)
-        self.versions["reservations"] = self.storage.reservations.version
+        self.volumes.use(footprint.label_class.namespace, footprint.claims, slot, count)
+        self.versions["reservations"] = self.volumes.promised.version
 
     # --- nodes -------------------------------------------------------------------------------------
 
@@ -250,14 +250,14 @@ class Cluster(NodeColumns):
         if found:
             slot = self.index[node.metadata.name]
             self.versions["images"] = self.images_version
-            self.nodes.add(slot)
-            self.loads.add(slot)
+            self.node_log.add(slot)
+            self.usage_log.add(slot)
             if cluster_events.NODE_ADDED in found:
                 self._move_in(node.metadata.name, slot)
         return found
 
     def _move_in(self, name: str, slot: int) -> None:
-        for entry in self._homeless.pop(name, {}).values():
+        for entry in self._on_unknown_nodes.pop(name, {}).values():
             entry.slot = slot
             self._settle(entry)
 
@@ -265,26 +265,26 @@ class Cluster(NodeColumns):
         slot = self.index.get(name)
         if slot is None:
             return cluster_events.NOTHING
-        for uid, entry in self.residents.pop(slot, {}).items():
-            self.load(entry.footprint, slot, -1, dying=entry.dying)
+        for uid, entry in self.pods_by_slot.pop(slot, {}).items():
+            self.add_usage(entry.footprint, slot, -1, dying=entry.terminating)
             entry.slot = -1
-            self._homeless.setdefault(name, {})[uid] = entry
+            self._on_unknown_nodes.setdefault(name, {})[uid] = entry
         self.drop_node(name)
         self.versions["images"] = self.images_version
-        self.nodes.add(slot)
-        self.loads.add(slot)
+        self.node_log.add(slot)
+        self.usage_log.add(slot)
         return frozenset((cluster_events.NODE_REMOVED,))
 
     def _grow(self) -> None:
         super()._grow()
-        self.tallies.grow(self._capacity)
+        self.pod_counts.grow(self._capacity)
 
     # --- the rest ----------------------------------------------------------------------------------
 
     def _namespace(self, name: str, labels: dict[str, str] | None) -> ClusterEvents:
         return (
             frozenset((cluster_events.NAMESPACE,))
-            if self.tallies.put_namespace(name, labels)
+            if self.pod_counts.put_namespace(name, labels)
             else cluster_events.NOTHING
         )
 
@@ -292,23 +292,23 @@ class Cluster(NodeColumns):
         if keys is None:
             return cluster_events.NOTHING
         self.versions["selectors"] = self.versions.get("selectors", 0) + 1
-        self.mention(keys)
+        self.add_label_keys(keys)
         return frozenset((cluster_events.SELECTORS,))
 
     def _stored(self, changed: bool) -> ClusterEvents:
         if not changed:
             return cluster_events.NOTHING
         self.versions["storage"] = self.versions.get("storage", 0) + 1
-        self.versions["reservations"] = self.storage.reservations.version
+        self.versions["reservations"] = self.volumes.promised.version
         return frozenset((cluster_events.STORAGE,))
 
-    def mention(self, keys: Iterable[str]) -> None:
+    def add_label_keys(self, keys: Iterable[str]) -> None:
         """A selector looks at these label keys: tell pods apart by them from now on."""
-        fresh = frozenset(keys) - self.tallies.keys
+        fresh = frozenset(keys) - self.pod_counts.keys
         if not fresh:
             return
-        self._must_be_settled()
-        self.tallies.mention(fresh)
+        self._check_unlocked()
+        self.pod_counts.add_label_keys(fresh)
         for entry in self.pods.values():
             labels = entry.pod.metadata.labels
             if labels and not fresh.isdisjoint(labels):
@@ -316,12 +316,12 @@ class Cluster(NodeColumns):
 
     def _relabel(self, entry: PlacedPod) -> None:
         if entry.slot >= 0:
-            self.load(entry.footprint, entry.slot, -1, dying=entry.dying)
+            self.add_usage(entry.footprint, entry.slot, -1, dying=entry.terminating)
         entry.footprint = self._footprints.footprint(entry.pod)
         if entry.slot >= 0:
-            self.load(entry.footprint, entry.slot, 1, dying=entry.dying)
+            self.add_usage(entry.footprint, entry.slot, 1, dying=entry.terminating)
 
-    def _must_be_settled(self) -> None:
+    def _check_unlocked(self) -> None:
         if self.locked:
             raise RuntimeError("the cluster cannot change while a trial is open")
 

@@ -140,12 +140,12 @@ class PodRequirements:
 class Footprint:
     """What one pod adds to the node it runs on."""
 
-    __slots__ = ("__weakref__", "carried", "claims", "label_class", "needs", "nonzero", "pod", "vector")
+    __slots__ = ("__weakref__", "carried", "claims", "label_class", "nonzero", "pod", "requirements", "vector")
 
     def __init__(
         self, needs: PodRequirements, label_class: LabelClass, pod: Pod, columns: NodeColumns, counts: PodCounts
     ) -> None:
-        self.needs = needs
+        self.requirements = needs
         self.label_class = label_class
         self.pod = pod
         self.carried: tuple[PodCount, ...] = tuple(
@@ -170,18 +170,18 @@ class FootprintIndex:
         self._columns = columns
         self._counts = counts
         self._mention = mention
-        self._needs: WeakValueDictionary[bytes, PodRequirements] = WeakValueDictionary()
+        self._requirements: WeakValueDictionary[bytes, PodRequirements] = WeakValueDictionary()
         self._footprints: WeakValueDictionary[tuple[bytes, int], Footprint] = WeakValueDictionary()
 
-    def needs(self, pod: Pod) -> PodRequirements:
+    def requirements(self, pod: Pod) -> PodRequirements:
         key = _needs_key(pod)
-        found = self._needs.get(key)
+        found = self._requirements.get(key)
         if found is None:
-            found = self._needs[key] = PodRequirements(key, pod.spec)
+            found = self._requirements[key] = PodRequirements(key, pod.spec)
         return found
 
     def footprint(self, pod: Pod) -> Footprint:
-        needs = self.needs(pod)
+        needs = self.requirements(pod)
         if not needs.label_keys <= self._counts.keys:
             self._mention(needs.label_keys)
         label_class = self._counts.class_of(pod.metadata.namespace, pod.metadata.labels)

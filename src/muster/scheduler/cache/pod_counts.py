@@ -88,30 +88,30 @@ class PodCount:
 class LabelClass:
     """Pods that no selector in play can tell apart."""
 
-    __slots__ = ("__weakref__", "dying", "labels", "living", "namespace", "seats", "tallies")
+    __slots__ = ("__weakref__", "counts", "dying", "labels", "living", "namespace", "seats")
 
     def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
         self.namespace = namespace
         self.labels = labels
         self.seats: dict[int, int] = {}
         self.dying: dict[int, int] = {}
-        self.tallies: list[ref[PodCount]] = []  # count every pod
+        self.counts: list[ref[PodCount]] = []  # count every pod
         self.living: list[ref[PodCount]] = []  # do not count pods that are being deleted
 
     def add(self, slot: int, count: int, dying: bool) -> None:
         _shift(self.seats, slot, count)
-        if self.tallies:
-            self.tallies = _add_to(self.tallies, slot, count)
+        if self.counts:
+            self.counts = _add_to(self.counts, slot, count)
         if dying:
             _shift(self.dying, slot, count)
         elif self.living:
             self.living = _add_to(self.living, slot, count)
 
     def join(self, tally: PodCount, living: bool) -> None:
-        (self.living if living else self.tallies).append(ref(tally))
+        (self.living if living else self.counts).append(ref(tally))
 
     def quit(self, tally: PodCount, living: bool) -> None:
-        members = self.living if living else self.tallies
+        members = self.living if living else self.counts
         members[:] = [held for held in members if held() is not tally]
 
 
@@ -152,7 +152,7 @@ class PodCounts:
         self._carrying: WeakValueDictionary[Hashable, PodCount] = WeakValueDictionary()
         self._wheres: WeakValueDictionary[bytes, NodeSubset] = WeakValueDictionary()
 
-    def mention(self, keys: Iterable[str]) -> None:
+    def add_label_keys(self, keys: Iterable[str]) -> None:
         """Tell classes apart by these label keys too; those of pods that have one must be looked up again."""
         self.keys = self.keys.union(keys)
         self._in_order = sorted(self.keys)

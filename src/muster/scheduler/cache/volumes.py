@@ -134,7 +134,7 @@ class Volumes:
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.csi_nodes: dict[str, CSINode] = {}
-        self.reservations = PromisedVolumes(self.volumes)
+        self.promised = PromisedVolumes(self.volumes)
         self._uses: dict[ClaimKey, dict[int, int]] = {}
         self._counted: dict[ClaimKey, Attachment] = {}
         self._attached: dict[Attachment, dict[int, int]] = {}
@@ -173,7 +173,7 @@ class Volumes:
                 return self.csi_nodes.pop(name, None) is not None
 
     def _recount_volume(self, name: str) -> bool:
-        keeper = self.reservations.keeper(name)
+        keeper = self.promised.keeper(name)
         keys = [key for key in self._counted if key == keeper or self._volume_name(key) == name]
         return self._recount(keys)
 
@@ -190,7 +190,7 @@ class Volumes:
                     self._attach(old, slot, -1)
                     self._attach(now, slot, 1)
                 self._counted[key] = now
-            self.reservations.release(key)
+            self.promised.release(key)
             for slot in self._uses.get(key, ()):
                 self._reserve(key, slot)
                 break
@@ -214,7 +214,7 @@ class Volumes:
                 self._attach(self._counted.setdefault(key, self.attachment(key)), slot, 1 if now else -1)
             if not uses:
                 del self._uses[key], self._counted[key]
-                self.reservations.release(key)
+                self.promised.release(key)
 
     def _smallest_first(self, namespace: str, names: tuple[str, ...]) -> list[ClaimKey]:
         keys = [(namespace, name) for name in names]
@@ -225,7 +225,7 @@ class Volumes:
     def _reserve(self, key: ClaimKey, slot: int) -> None:
         claim = self.claims.get(key)
         if claim is not None and not bound(claim) and not selected_node(claim):
-            self.reservations.reserve(claim, self._columns.node_objects[self._columns.names[slot]])
+            self.promised.reserve(claim, self._columns.node_objects[self._columns.names[slot]])
 
     def first_user(self, key: ClaimKey) -> str:
         """The node of the first pod that uses the claim, empty if none does."""

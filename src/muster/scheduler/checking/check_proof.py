@@ -30,20 +30,20 @@ Room = tuple[tuple[int, ...], ...]  # what each node has free, by resource
 
 def check_proof(
     verdict: Infeasible,
-    demand: GroupRequest,
+    request: GroupRequest,
     cluster: Cluster,
     evicted: frozenset[str] = frozenset(),
     held: Sequence[tuple[Shape, int]] = (),
 ) -> str | None:
     """None if the proof stands as far as it can be checked, else what is wrong with it."""
-    view = _View(demand, cluster, frozenset(evicted), held)
-    wishes = list(_wishes(demand))
+    view = _View(request, cluster, frozenset(evicted), held)
+    wishes = list(_wishes(request))
     match verdict.proof:
         case CountingProof():
             able = next((wish for wish in wishes if view.may_hold(wish, view.everywhere)), None)
             return None if able is None else f"counting does not rule out {able.key.name}"
         case WeightProof() as proof:
-            return view.weighs(proof, demand)
+            return view.weighs(proof, request)
         case ExhaustionProof():
             if view.social or not all(view.cannot_hold(wish) for wish in wishes):
                 return None if view.social or view.tired else "a placement exists"
@@ -51,43 +51,43 @@ def check_proof(
     return None
 
 
-def _wishes(demand: GroupRequest) -> Iterator[GroupRequest]:
+def _wishes(request: GroupRequest) -> Iterator[GroupRequest]:
     """What the verdict denies: the demand itself, or each single thing to add to one that holds."""
-    if not _holds(demand):
-        yield demand
-    elif isinstance(demand, PodGroupRequest):
-        if demand.members:
+    if not _holds(request):
+        yield request
+    elif isinstance(request, PodGroupRequest):
+        if request.members:
             yield PodGroupRequest(
-                demand.key, demand.bound + 1, demand.bound, demand.members, demand.topology, demand.domains
+                request.key, request.bound + 1, request.bound, request.members, request.topology, request.domains
             )
     else:
-        for child in demand.children:
+        for child in request.children:
             for wish in _wishes(child):
-                yield type(demand)(demand.key, 1, (wish,), demand.topology, demand.domains)
+                yield type(request)(request.key, 1, (wish,), request.topology, request.domains)
 
 
-def _holds(demand: GroupRequest) -> bool:
-    if isinstance(demand, PodGroupRequest):
-        return demand.bound >= demand.minimum
-    return sum(_holds(child) for child in demand.children) >= demand.minimum
+def _holds(request: GroupRequest) -> bool:
+    if isinstance(request, PodGroupRequest):
+        return request.bound >= request.minimum
+    return sum(_holds(child) for child in request.children) >= request.minimum
 
 
 class _View:
     """The cluster as the checker sees it."""
 
     def __init__(
-        self, demand: GroupRequest, cluster: Cluster, evicted: frozenset[str], held: Sequence[tuple[Shape, int]]
+        self, request: GroupRequest, cluster: Cluster, evicted: frozenset[str], held: Sequence[tuple[Shape, int]]
     ) -> None:
         self.cluster = cluster
         self.company = RunningPods(cluster, evicted)
         self.evicted = evicted
         self.held = held
         self.pods: dict[int, Pod] = {}
-        for leaf in _leaves(demand):
+        for leaf in _leaves(request):
             for member in leaf.members:
                 self.pods.setdefault(id(member.shape), member.shape.pod)
-        self.counts = Counter(id(member.shape) for leaf in _leaves(demand) for member in leaf.members)
-        profiles = {id(m.shape): m.shape.profile for leaf in _leaves(demand) for m in leaf.members}
+        self.counts = Counter(id(member.shape) for leaf in _leaves(request) for member in leaf.members)
+        profiles = {id(m.shape): m.shape.profile for leaf in _leaves(request) for m in leaf.members}
         self.wanted: dict[int, Amounts] = {
             kind: {name: n for name, n in requests(pod).items() if not profiles[kind].ignores(name)} | {"pods": 1}
             for kind, pod in self.pods.items()
@@ -178,40 +178,40 @@ class _View:
 
     # --- counting --------------------------------------------------------------------------------
 
-    def scopes(self, demand: GroupRequest, nodes: tuple[str, ...]) -> list[tuple[str, ...]]:
+    def scopes(self, request: GroupRequest, nodes: tuple[str, ...]) -> list[tuple[str, ...]]:
         """The sets of nodes among which a group must choose one."""
-        if not demand.topology:
+        if not request.topology:
             return [nodes]
         parts: dict[str, list[str]] = {}
         for name in nodes:
-            value = (self.cluster.node_objects[name].metadata.labels or {}).get(demand.topology)
+            value = (self.cluster.node_objects[name].metadata.labels or {}).get(request.topology)
             if value is not None:
                 parts.setdefault(value, []).append(name)
-        if demand.domains:
-            pinned = set(demand.domains)
+        if request.domains:
+            pinned = set(request.domains)
             return [tuple(parts.get(next(iter(pinned)), ()))] if len(pinned) == 1 else []
         return [tuple(part) for part in parts.values()]
 
-    def may_hold(self, demand: GroupRequest, nodes: tuple[str, ...]) -> bool:
+    def may_hold(self, request: GroupRequest, nodes: tuple[str, ...]) -> bool:
         """Whether counting leaves room for a group: each leaf alone, each kind alone."""
-        if _holds(demand):
+        if _holds(request):
             return True
-        for scope in self.scopes(demand, nodes):
-            if isinstance(demand, PodGroupRequest):
-                kinds = [id(member.shape) for member in demand.members]
+        for scope in self.scopes(request, nodes):
+            if isinstance(request, PodGroupRequest):
+                kinds = [id(member.shape) for member in request.members]
                 room = sum(min(kinds.count(kind), self.most(kind, scope)) for kind in set(kinds))
-                if demand.bound + room >= demand.minimum:
+                if request.bound + room >= request.minimum:
                     return True
-            elif sum(self.may_hold(child, scope) for child in demand.children) >= demand.minimum:
+            elif sum(self.may_hold(child, scope) for child in request.children) >= request.minimum:
                 return True
         return False
 
     # --- weighing --------------------------------------------------------------------------------
 
-    def weighs(self, proof: WeightProof, demand: GroupRequest) -> str | None:
+    def weighs(self, proof: WeightProof, request: GroupRequest) -> str | None:
         weights = dict(proof.weights)
-        kinds = {id(m.shape): weights.get(m.shape.id, 0) for leaf in _leaves(demand) for m in leaf.members}
-        required = _lightest(demand, weights)
+        kinds = {id(m.shape): weights.get(m.shape.id, 0) for leaf in _leaves(request) for m in leaf.members}
+        required = _lightest(request, weights)
         available = 0
         known: dict[object, int] = {}
         for name in self.everywhere:
@@ -243,19 +243,19 @@ class _View:
 
     # --- enumeration -----------------------------------------------------------------------------
 
-    def cannot_hold(self, demand: GroupRequest) -> bool:
+    def cannot_hold(self, request: GroupRequest) -> bool:
         """Whether no way at all is found to make a group hold; gives up quietly when it gets tired."""
         room: Room = tuple(tuple(self.free[name][r] for r in self.resources) for name in self.everywhere)
-        return not any(True for _ in self._outcomes(demand, self.everywhere, room)) and not self.tired
+        return not any(True for _ in self._outcomes(request, self.everywhere, room)) and not self.tired
 
-    def _outcomes(self, demand: GroupRequest, nodes: tuple[str, ...], room: Room) -> Iterator[Room]:
+    def _outcomes(self, request: GroupRequest, nodes: tuple[str, ...], room: Room) -> Iterator[Room]:
         """What can be left free once a group holds."""
-        for scope in self.scopes(demand, nodes):
-            if isinstance(demand, PodGroupRequest):
-                yield from self._leaf_outcomes(demand, scope, room)
+        for scope in self.scopes(request, nodes):
+            if isinstance(request, PodGroupRequest):
+                yield from self._leaf_outcomes(request, scope, room)
             else:
-                open_children = [child for child in demand.children if not _holds(child)]
-                missing = demand.minimum - (len(demand.children) - len(open_children))
+                open_children = [child for child in request.children if not _holds(child)]
+                missing = request.minimum - (len(request.children) - len(open_children))
                 for chosen in combinations(open_children, missing):
                     yield from self._in_turn(chosen, scope, room)
 
@@ -303,19 +303,19 @@ class _View:
         return {name: at for at, name in enumerate(self.everywhere)}
 
 
-def _lightest(demand: GroupRequest, weights: dict[int, int]) -> int:
+def _lightest(request: GroupRequest, weights: dict[int, int]) -> int:
     """The least that the missing members of a group can weigh."""
-    if _holds(demand):
+    if _holds(request):
         return 0
-    if isinstance(demand, PodGroupRequest):
-        each = sorted(weights.get(member.shape.id, 0) for member in demand.members)
-        return sum(each[: demand.minimum - demand.bound])
-    open_children = [child for child in demand.children if not _holds(child)]
-    missing = demand.minimum - (len(demand.children) - len(open_children))
+    if isinstance(request, PodGroupRequest):
+        each = sorted(weights.get(member.shape.id, 0) for member in request.members)
+        return sum(each[: request.minimum - request.bound])
+    open_children = [child for child in request.children if not _holds(child)]
+    missing = request.minimum - (len(request.children) - len(open_children))
     return sum(sorted(_lightest(child, weights) for child in open_children)[:missing])
 
 
-def _leaves(demand: GroupRequest) -> list[PodGroupRequest]:
-    if isinstance(demand, PodGroupRequest):
-        return [demand]
-    return [leaf for child in demand.children for leaf in _leaves(child)]
+def _leaves(request: GroupRequest) -> list[PodGroupRequest]:
+    if isinstance(request, PodGroupRequest):
+        return [request]
+    return [leaf for child in request.children for leaf in _leaves(child)]

@@ -53,7 +53,7 @@ class ShapeAmounts:
 class NodeAmounts:
     def __init__(self, cluster: Cluster) -> None:
         # The cluster's own collections, not the cluster: books must not keep it alive.
-        self._residents = cluster.residents
+        self._residents = cluster.pods_by_slot
         self._loads: dict[int, tuple[list[Pod], Amounts]] = {}
         self._capacities: dict[str, tuple[Node, Amounts]] = {}
         self._kinds: dict[int, ShapeAmounts] = {}

@@ -98,7 +98,7 @@ def claims_of(pod: Pod) -> list[Claim]:
 
 def claims_fault(cluster: Cluster, seats: Sequence[tuple[Pod, int]], evicted: frozenset[str]) -> str | None:
     """The first seat whose claims do not allow it, in words."""
-    storage = cluster.storage
+    storage = cluster.volumes
     users: Counter[Claim] = Counter()
     judged: set[tuple[Claim, int]] = set()
     for pod, slot in seats:
@@ -129,5 +129,5 @@ def _shared(cluster: Cluster, users: Counter[Claim], evicted: frozenset[str]) ->
 
 
 def _modes(cluster: Cluster, key: Claim) -> tuple[str, ...]:
-    claim = cluster.storage.claims.get(key)
+    claim = cluster.volumes.claims.get(key)
     return (claim.spec.access_modes or ()) if claim is not None else ()

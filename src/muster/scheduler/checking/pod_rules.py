@@ -53,7 +53,7 @@ class RunningPods:
         """
         slots: set[int] = set()
         homes = {pod.metadata.namespace for pod in others}
-        for what, tally in self.cluster.tallies.carried():
+        for what, tally in self.cluster.pod_counts.carried():
             if not isinstance(what, CarriedTerm) or what.kind != "anti" or not tally.total:
                 continue
             if near is not None and what.term.namespace_conditions is None and homes.isdisjoint(what.term.namespaces):
@@ -89,7 +89,7 @@ class RunningPods:
             return namespace == owner.metadata.namespace
         if namespace in (term.namespaces or ()):
             return True
-        labels = self.cluster.tallies.namespaces.get(namespace)
+        labels = self.cluster.pod_counts.namespaces.get(namespace)
         return term.namespace_selector is not None and matches(term.namespace_selector, labels)
 
 

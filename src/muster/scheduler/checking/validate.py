@@ -28,14 +28,14 @@ Bench = dict[int, dict[int, int]]  # slot -> how many pods of each kind
 
 def validate(
     placed: Placed,
-    demand: GroupRequest,
+    request: GroupRequest,
     cluster: Cluster,
     evicted: frozenset[str] = frozenset(),
     held: Held = (),
 ) -> str | None:
     """None if the plan holds, else the first fault in words."""
     audit = _Audit(cluster, frozenset(evicted), held)
-    return audit.people(placed, demand) or audit.groups(placed, demand) or audit.nodes() or audit.pods()
+    return audit.people(placed, request) or audit.groups(placed, request) or audit.nodes() or audit.pods()
 
 
 class _Audit:
@@ -51,65 +51,67 @@ class _Audit:
 
     # --- who sits where --------------------------------------------------------------------------
 
-    def people(self, placed: Placed, demand: GroupRequest) -> str | None:
+    def people(self, placed: Placed, request: GroupRequest) -> str | None:
         """Every seat names a pending member of the demand, once, and a node that exists."""
-        waiting = {member.uid: member for leaf in _leaves(demand) for member in leaf.members}
-        uids = [seat.uid for seat in placed.seats]
+        waiting = {member.uid: member for leaf in _leaves(request) for member in leaf.members}
+        uids = [seat.uid for seat in placed.assignments]
         strangers = set(uids).difference(waiting)
         if strangers or len(set(uids)) < len(uids):
             who = min(strangers) if strangers else next(uid for uid, times in Counter(uids).items() if times > 1)
             return f"seat of {who}: not a waiting member, or seated twice"
-        for node, slot in {(seat.node, seat.index) for seat in placed.seats}:
+        for node, slot in {(seat.node, seat.index) for seat in placed.assignments}:
             if self.cluster.index.get(node) != slot:
                 return f"the node {node} is not at index {slot}"
         shapes = [waiting[uid].shape for uid in uids]
         distinct = {id(shape): shape for shape in shapes}
         self.kinds = {kind: self.ledger.kind(shape.pod) for kind, shape in distinct.items()}
         self.profiles = {kind: shape.profile for kind, shape in distinct.items()}
-        self.seats = [(id(shape), seat.index) for shape, seat in zip(shapes, placed.seats, strict=True)]
+        self.seats = [(id(shape), seat.index) for shape, seat in zip(shapes, placed.assignments, strict=True)]
         for (kind, slot), count in Counter(self.seats).items():
             self.bench.setdefault(slot, {})[kind] = count
         return None if uids else "the plan seats nobody"
 
     # --- groups ----------------------------------------------------------------------------------
 
-    def groups(self, placed: Placed, demand: GroupRequest) -> str | None:
+    def groups(self, placed: Placed, request: GroupRequest) -> str | None:
         """Minimums at every level, one domain for every constrained group."""
-        seats = {seat.uid: seat for seat in placed.seats}
-        standing = _standing(demand, seats)
-        if not standing[demand.key]:
-            return f"the minimum of {demand.key.name} does not hold"
+        seats = {seat.uid: seat for seat in placed.assignments}
+        standing = _standing(request, seats)
+        if not standing[request.key]:
+            return f"the minimum of {request.key.name} does not hold"
         untrue = [key for key in placed.placed_groups if not standing.get(key, False)]
         if untrue:
             return f"{untrue[0].name} is said to hold and does not"
-        return self._group(demand, seats, standing)
+        return self._group(request, seats, standing)
 
-    def _group(self, demand: GroupRequest, seats: dict[str, Assignment], standing: dict[EntityKey, bool]) -> str | None:
-        used = _seats_below(demand, seats)
+    def _group(
+        self, request: GroupRequest, seats: dict[str, Assignment], standing: dict[EntityKey, bool]
+    ) -> str | None:
+        used = _seats_below(request, seats)
         if not used:
             return None
-        if not standing[demand.key]:
-            return f"{demand.key.name} has seats although its minimum does not hold"
-        if demand.topology:
-            fault = self._domain(demand, used)
+        if not standing[request.key]:
+            return f"{request.key.name} has seats although its minimum does not hold"
+        if request.topology:
+            fault = self._domain(request, used)
             if fault is not None:
                 return fault
-        for child in () if isinstance(demand, PodGroupRequest) else demand.children:
+        for child in () if isinstance(request, PodGroupRequest) else request.children:
             fault = self._group(child, seats, standing)
             if fault is not None:
                 return fault
         return None
 
-    def _domain(self, demand: GroupRequest, used: list[Assignment]) -> str | None:
-        key = demand.topology or ""
+    def _domain(self, request: GroupRequest, used: list[Assignment]) -> str | None:
+        key = request.topology or ""
         nodes = {seat.node for seat in used}
         values = {(self.cluster.node_objects[node].metadata.labels or {}).get(key) for node in nodes}
         if None in values:
-            return f"{demand.key.name} uses a node without the label {key}"
-        values |= set(demand.domains)
+            return f"{request.key.name} uses a node without the label {key}"
+        values |= set(request.domains)
         if len(values) > 1:
             named = ", ".join(sorted(str(value) for value in values))
-            return f"{demand.key.name} lies in more than one domain of {key}: {named}"
+            return f"{request.key.name} lies in more than one domain of {key}: {named}"
         return None
 
     # --- nodes -----------------------------------------------------------------------------------
@@ -186,25 +188,25 @@ class _Audit:
         return None
 
 
-def _leaves(demand: GroupRequest) -> list[PodGroupRequest]:
-    if isinstance(demand, PodGroupRequest):
-        return [demand]
-    return [leaf for child in demand.children for leaf in _leaves(child)]
+def _leaves(request: GroupRequest) -> list[PodGroupRequest]:
+    if isinstance(request, PodGroupRequest):
+        return [request]
+    return [leaf for child in request.children for leaf in _leaves(child)]
 
 
-def _standing(demand: GroupRequest, seats: dict[str, Assignment]) -> dict[EntityKey, bool]:
+def _standing(request: GroupRequest, seats: dict[str, Assignment]) -> dict[EntityKey, bool]:
     """Whether the minimum of every group holds once the seats are taken."""
-    if isinstance(demand, PodGroupRequest):
-        sitting = demand.bound + sum(member.uid in seats for member in demand.members)
-        return {demand.key: sitting >= demand.minimum}
+    if isinstance(request, PodGroupRequest):
+        sitting = request.bound + sum(member.uid in seats for member in request.members)
+        return {request.key: sitting >= request.minimum}
     found: dict[EntityKey, bool] = {}
     holding = 0
-    for child in demand.children:
+    for child in request.children:
         found |= _standing(child, seats)
         holding += found[child.key]
-    found[demand.key] = holding >= demand.minimum
+    found[request.key] = holding >= request.minimum
     return found
 
 
-def _seats_below(demand: GroupRequest, seats: dict[str, Assignment]) -> list[Assignment]:
-    return [seats[member.uid] for leaf in _leaves(demand) for member in leaf.members if member.uid in seats]
+def _seats_below(request: GroupRequest, seats: dict[str, Assignment]) -> list[Assignment]:
+    return [seats[member.uid] for leaf in _leaves(request) for member in leaf.members if member.uid in seats]

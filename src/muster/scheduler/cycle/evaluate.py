@@ -23,52 +23,52 @@ MOST_WANTS = 16  # distinct shapes a parked root is listed under
 class Evaluation:
     """A verdict with what is needed to explain it."""
 
-    __slots__ = ("demand", "judging", "refusals", "verdict")
+    __slots__ = ("diagnoses", "domains", "request", "verdict")
 
     def __init__(
-        self, demand: GroupRequest, verdict: Verdict, refusals: dict[int, Diagnosis], judging: DomainsEvaluated
+        self, request: GroupRequest, verdict: Verdict, refusals: dict[int, Diagnosis], judging: DomainsEvaluated
     ) -> None:
-        self.demand = demand
+        self.request = request
         self.verdict = verdict
-        self.refusals = refusals  # shape id -> why not one more of it fits anywhere
-        self.judging = judging
+        self.diagnoses = refusals  # shape id -> why not one more of it fits anywhere
+        self.domains = judging
 
 
 def evaluate(
-    world: SchedulerState, root: QueuedEntity, demand: GroupRequest | None = None, evicted: Iterable[str] = ()
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest | None = None, evicted: Iterable[str] = ()
 ) -> Evaluation:
     """What could be done for a root now, for another demand, or without some pods; changes nothing."""
-    demand = demand or current_request(world, root)
-    steps = world.config.budget_steps
-    with world.evaluator.trial() as trial:
-        for shape, slot in world.held_against(root):
+    request = request or current_request(state, entity)
+    steps = state.config.budget_steps
+    with state.evaluator.trial() as trial:
+        for shape, slot in state.held_against(entity):
             trial.place(shape, slot)
         trial.evict_all(evicted)
         judging = DomainsEvaluated()
-        verdict = plan(demand, trial, Budget(steps), judging=judging)
+        verdict = plan(request, trial, Budget(steps), judging=judging)
         if isinstance(verdict, Undecided):
-            verdict = plan(demand, trial, Budget(steps * RETRY_FACTOR), judging=judging)
+            verdict = plan(request, trial, Budget(steps * RETRY_FACTOR), judging=judging)
         refusals: dict[int, Diagnosis] = {}
         if not isinstance(verdict, Placed):
-            for shape in _shapes(world, root):
+            for shape in _shapes(state, entity):
                 if not trial.seats(shape).any():
-                    refusals[shape.id] = trial.why_not(shape)
-    return Evaluation(demand, verdict, refusals, judging)
+                    refusals[shape.id] = trial.diagnose(shape)
+    return Evaluation(request, verdict, refusals, judging)
 
 
-def current_request(world: SchedulerState, root: QueuedEntity) -> GroupRequest:
+def current_request(state: SchedulerState, entity: QueuedEntity) -> GroupRequest:
     """What a root asks for. A selector met for the first time tells pods apart anew: then shapes are asked again."""
     while True:
-        known = len(world.cluster.tallies.keys)
-        demand = request_of(root, world.shape_of, world.domain_of)
-        if len(world.cluster.tallies.keys) == known:
-            return demand
+        known = len(state.cluster.pod_counts.keys)
+        request = request_of(entity, state.shape_of, state.domain_of)
+        if len(state.cluster.pod_counts.keys) == known:
+            return request
 
 
-def _shapes(world: SchedulerState, root: QueuedEntity) -> list[Shape]:
+def _shapes(state: SchedulerState, entity: QueuedEntity) -> list[Shape]:
     seen: dict[int, Shape] = {}
-    for member in world.members_of(root):
-        shape = world.shape_of(member)
+    for member in state.members_of(entity):
+        shape = state.shape_of(member)
         seen.setdefault(shape.id, shape)
     return list(seen.values())[:MOST_WANTS]
 
@@ -79,12 +79,12 @@ ShapeOf = Callable[[group.Member], Shape]
 DomainOf = Callable[[str, str], str]  # (node name, label key) -> value, "" without the label
 
 
-def request_of(root: QueuedEntity, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
+def request_of(entity: QueuedEntity, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
     """What a root asks for now."""
-    if root.member is not None:
-        return PodGroupRequest(root.key, minimum=1, bound=0, members=(_wish(root.member, shape_of),))
-    assert root.group is not None, "a root is a pod or a group"
-    return _tree(root.group, shape_of, domain_of)
+    if entity.member is not None:
+        return PodGroupRequest(entity.key, minimum=1, bound=0, members=(_wish(entity.member, shape_of),))
+    assert entity.group is not None, "a root is a pod or a group"
+    return _tree(entity.group, shape_of, domain_of)
 
 
 def _tree(group: Group, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
@@ -94,7 +94,7 @@ def _tree(group: Group, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
         pending = sorted(group.pending.values(), key=lambda member: member.order)
         members = tuple(_wish(member, shape_of) for member in pending)
         return PodGroupRequest(group.key, group.minimum, group.bound, members, topology, domains)
-    children = tuple(_tree(child, shape_of, domain_of) for child in group.ordered_children() if child.seen)
+    children = tuple(_tree(child, shape_of, domain_of) for child in group.ordered_children() if child.exists)
     return CompositeRequest(group.key, group.minimum, children, topology, domains)
 
 

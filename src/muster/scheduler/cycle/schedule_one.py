@@ -28,65 +28,65 @@ from muster.scheduler.status.waiting import incomplete_above, own_wait
 MOST_NOTE = 1024  # the API cuts event notes here
 
 
-def attempt(world: SchedulerState, root: QueuedEntity, now: float) -> list[Decision]:
+def attempt(state: SchedulerState, entity: QueuedEntity, now: float) -> list[Decision]:
     """Try a root once."""
-    fault = find_fault(root.group, world.forest) if root.group is not None else None
+    fault = find_fault(entity.group, state.forest) if entity.group is not None else None
     if fault is not None:
-        return list(_reject(world, root, fault, now))
-    demand = current_request(world, root)
-    promised = preempt.promised(world, root, demand)
+        return list(_reject(state, entity, fault, now))
+    request = current_request(state, entity)
+    promised = preempt.promised(state, entity, request)
     if promised is not None:
-        return list(_commit(world, root, promised))
-    outcome = evaluate(world, root, demand)
-    if outcome.judging.domains:
-        world.judged.append(Judged(world.scheduler_of(root), outcome.judging.domains, outcome.judging.feasible))
+        return list(_commit(state, entity, promised))
+    outcome = evaluate(state, entity, request)
+    if outcome.domains.domains:
+        state.judged.append(Judged(state.scheduler_of(entity), outcome.domains.domains, outcome.domains.feasible))
     match outcome.verdict:
         case Placed() as placed:
-            wrong = validate(placed, outcome.demand, world.cluster, held=world.held_against(root))
+            wrong = validate(placed, outcome.request, state.cluster, held=state.held_against(entity))
             if wrong is not None:
-                return list(_reject(world, root, TreeFault("SchedulerError", f"the plan was refused: {wrong}"), now))
-            return list(_commit(world, root, placed))
+                return list(_reject(state, entity, TreeFault("SchedulerError", f"the plan was refused: {wrong}"), now))
+            return list(_commit(state, entity, placed))
         case Infeasible():
-            decisions = preempt.make_room(world, root, demand, now)
+            decisions = preempt.make_room(state, entity, request, now)
         case Undecided():
-            decisions = preempt.keep_waiting(world, root, demand)
-    return decisions if root.state == PREEMPTING else [*decisions, *_park(world, root, outcome, now)]
+            decisions = preempt.keep_waiting(state, entity, request)
+    return decisions if entity.state == PREEMPTING else [*decisions, *_park(state, entity, outcome, now)]
 
 
 # --- success ---------------------------------------------------------------------------------------
 
 
-def _commit(world: SchedulerState, root: QueuedEntity, placed: Placed) -> Iterator[Decision]:
-    yield from preempt.call_off(world, root)
-    yield from take_seats(world, [(root, seat) for seat in placed.seats])
-    root.verdict, root.message = "Placed", ""
-    for member in world.members_of(root) if root.group is not None else ():
-        yield from _tell_pod(world, member, "there was no room for this pod beside the members that were placed")
+def _commit(state: SchedulerState, entity: QueuedEntity, placed: Placed) -> Iterator[Decision]:
+    yield from preempt.call_off(state, entity)
+    yield from take_seats(state, [(entity, seat) for seat in placed.assignments])
+    entity.verdict, entity.message = "Placed", ""
+    for member in state.members_of(entity) if entity.group is not None else ():
+        yield from _tell_pod(state, member, "there was no room for this pod beside the members that were placed")
 
 
-def take_seats(world: SchedulerState, seated: Sequence[tuple[QueuedEntity, Assignment]]) -> Iterator[Decision]:
+def take_seats(state: SchedulerState, seated: Sequence[tuple[QueuedEntity, Assignment]]) -> Iterator[Decision]:
     """Count pods as seated from now on, and ask for their binds."""
-    world.version += 1
-    found = world.forest.members
+    state.version += 1
+    found = state.forest.members
     members = [found[seat.uid] for _, seat in seated]
-    footprints = [world.shape_of(member).footprint for member in members]
+    footprints = [state.shape_of(member).footprint for member in members]
     nodes = [seat.node for _, seat in seated]
     pods = [member.pod for member in members]
-    world.cluster.assume_many(zip(pods, footprints, nodes, strict=True))
-    world.forest.assume(zip(members, nodes, strict=True))
-    for (root, _), member, footprint, node in zip(seated, members, footprints, nodes, strict=True):
-        root.in_flight.add(member.uid)
+    state.cluster.assume_many(zip(pods, footprints, nodes, strict=True))
+    state.forest.assume(zip(members, nodes, strict=True))
+    for (entity, _), member, footprint, node in zip(seated, members, footprints, nodes, strict=True):
+        entity.in_flight.add(member.uid)
         if footprint.claims:
-            yield from _ask_for_volumes(world, member, footprint.claims)
+            yield from _ask_for_volumes(state, member, footprint.claims)
         yield Bind(member.ref, node)
-    for root in {root.key: root for root, _ in seated}.values():
-        world.queue.settle(root)
-        world.queue.set_aside(root, BINDING)
+    for entity in {entity.key: entity for entity, _ in seated}.values():
+        state.queue.reset_backoff(entity)
+        state.queue.set_aside(entity, BINDING)
 
 
-def _ask_for_volumes(world: SchedulerState, member: Member, claims: Iterable[str]) -> Iterator[Decision]:
+def _ask_for_volumes(state: SchedulerState, member: Member, claims: Iterable[str]) -> Iterator[Decision]:
     """Claims that waited for their pod: a free volume that was counted on is kept for them, or one is made there."""
-    storage = world.cluster.storage
+    storage = state.cluster.volumes
     namespace = member.ref.namespace
     for name in claims:
         key = (namespace, name)
@@ -94,55 +94,55 @@ def _ask_for_volumes(world: SchedulerState, member: Member, claims: Iterable[str
         if claim is None or bound(claim):
             continue
         ref = ObjectRef("PersistentVolumeClaim", namespace, name, claim.metadata.uid)
-        kept = storage.reservations.kept_for(key)
+        kept = storage.promised.kept_for(key)
         yield PromiseVolume(kept, ref) if kept else SelectVolumeNode(ref, storage.first_user(key))
 
 
 # --- failure ---------------------------------------------------------------------------------------
 
 
-def _reject(world: SchedulerState, root: QueuedEntity, fault: TreeFault, now: float) -> Iterator[Decision]:
+def _reject(state: SchedulerState, entity: QueuedEntity, fault: TreeFault, now: float) -> Iterator[Decision]:
     """A tree with a fault: said on every object, tried again only when one of them changes."""
-    yield from preempt.call_off(world, root)
-    yield from _clear_nominations(world, root)
-    if root.group is not None:
-        yield from tell_groups(world, root.group.subtree(), lambda group: fault)
-    for member in world.members_of(root):
-        yield from _tell_pod(world, member, fault.message, reason="SchedulerError")
-    world.queue.park(root, RequeueHints(), now)
-    root.verdict, root.message = fault.reason, fault.message
+    yield from preempt.call_off(state, entity)
+    yield from _clear_nominations(state, entity)
+    if entity.group is not None:
+        yield from tell_groups(state, entity.group.subtree(), lambda group: fault)
+    for member in state.members_of(entity):
+        yield from _tell_pod(state, member, fault.message, reason="SchedulerError")
+    state.queue.add_unschedulable(entity, RequeueHints(), now)
+    entity.verdict, entity.message = fault.reason, fault.message
 
 
-def _park(world: SchedulerState, root: QueuedEntity, outcome: Evaluation, now: float) -> Iterator[Decision]:
+def _park(state: SchedulerState, entity: QueuedEntity, outcome: Evaluation, now: float) -> Iterator[Decision]:
     verdict = outcome.verdict
     assert not isinstance(verdict, Placed)
     reason = "PlacementNotGuaranteed" if isinstance(verdict, Undecided) else "Unschedulable"
-    yield from _clear_nominations(world, root)
-    if root.group is not None:
-        yield from tell_groups(world, root.group.subtree(), lambda group: _word_of(group, reason, verdict))
-    text = message_of(verdict, root.key)
-    root.verdict, root.message = reason, text
-    for member in world.members_of(root):
-        refusal = outcome.refusals.get(world.shape_of(member).id)
-        own = refusal.text() if refusal is not None else f"pod group is unschedulable, {text}"
-        yield from _tell_pod(world, member, text if isinstance(verdict, Undecided) else own)
-    was_woken = root.epoch == world.queue.epoch
-    lack = _lack(world, outcome)
-    if root.key in world.awaiting_binds:
-        world.awaiting_binds.discard(root.key)
-        lack.culprits |= {preempt.IN_FLIGHT}
-    world.queue.park(root, lack, now)
+    yield from _clear_nominations(state, entity)
+    if entity.group is not None:
+        yield from tell_groups(state, entity.group.subtree(), lambda group: _word_of(group, reason, verdict))
+    text = message_of(verdict, entity.key)
+    entity.verdict, entity.message = reason, text
+    for member in state.members_of(entity):
+        refusal = outcome.diagnoses.get(state.shape_of(member).id)
+        own = refusal.message_text() if refusal is not None else f"pod group is unschedulable, {text}"
+        yield from _tell_pod(state, member, text if isinstance(verdict, Undecided) else own)
+    was_woken = entity.epoch == state.queue.epoch
+    hints = _lack(state, outcome)
+    if entity.key in state.awaiting_binds:
+        state.awaiting_binds.discard(entity.key)
+        hints.rejected_by |= {preempt.IN_FLIGHT}
+    state.queue.add_unschedulable(entity, hints, now)
     if was_woken:
-        world.queue.pass_on(root, world.capacity, now)
+        state.queue.requeue_next(entity, state.capacity, now)
 
 
 def tell_groups(
-    world: SchedulerState, groups: Iterable[Group], word_of: Callable[[Group], tuple[str, str]]
+    state: SchedulerState, groups: Iterable[Group], word_of: Callable[[Group], tuple[str, str]]
 ) -> Iterator[Decision]:
     """The False condition of every group of a failed tree, with an event when the verdict changed."""
     for group in groups:
         reason, message = word_of(group)
-        said = world.conditions.initially_scheduled(group, "False", reason, message)
+        said = state.conditions.initially_scheduled(group, "False", reason, message)
         if said is not None:
             yield said
             yield RecordEvent(group.ref, "Warning", "FailedScheduling", "Scheduling", message[:MOST_NOTE])
@@ -155,45 +155,45 @@ def _word_of(group: Group, reason: str, verdict: Infeasible | Undecided) -> tupl
     return reason, incomplete_above(group) or message_of(verdict, group.key)
 
 
-def _tell_pod(world: SchedulerState, member: Member, message: str, reason: str = "Unschedulable") -> Iterator[Decision]:
-    world.conditions.learn(member.uid, member.pod.status.conditions)
-    said = world.conditions.say(member.ref, POD_SCHEDULED, "False", reason, message)
+def _tell_pod(state: SchedulerState, member: Member, message: str, reason: str = "Unschedulable") -> Iterator[Decision]:
+    state.conditions.observe(member.uid, member.pod.status.conditions)
+    said = state.conditions.set(member.ref, POD_SCHEDULED, "False", reason, message)
     if said is not None:
         yield said
         yield RecordEvent(member.ref, "Warning", "FailedScheduling", "Scheduling", message[:MOST_NOTE])
 
 
-def _clear_nominations(world: SchedulerState, root: QueuedEntity) -> Iterator[Decision]:
+def _clear_nominations(state: SchedulerState, entity: QueuedEntity) -> Iterator[Decision]:
     """A failed attempt keeps no seat, whichever cycle nominated it."""
-    world.release(root.key)
-    for member in world.members_of(root):
+    state.release(entity.key)
+    for member in state.members_of(entity):
         if member.pod.status.nominated_node_name or member.nominated:
             member.nominated = ""
             yield Nominate(member.ref, "")
 
 
-def _lack(world: SchedulerState, outcome: Evaluation) -> RequeueHints:
+def _lack(state: SchedulerState, outcome: Evaluation) -> RequeueHints:
     """What a change must bring before another attempt is worth its cost."""
-    demand = outcome.demand
+    request = outcome.request
     culprits = frozenset(
-        culprit for refusal in outcome.refusals.values() for culprit in refusal.culprits if isinstance(culprit, str)
+        culprit for refusal in outcome.diagnoses.values() for culprit in refusal.rejected_by if isinstance(culprit, str)
     )
-    strong = _one_want(world, demand)
+    strong = _one_want(state, request)
     if strong is not None and isinstance(outcome.verdict, Infeasible):
         return RequeueHints((strong,), culprits)
     shapes: dict[int, Shape] = {}
-    for leaf in leaves(demand):
+    for leaf in leaves(request):
         for member in leaf.members:
             shapes.setdefault(member.shape.id, member.shape)
     wants = tuple(CapacityHint(shape, 1, weak=True) for shape in list(shapes.values())[:MOST_WANTS])
     return RequeueHints(wants, culprits)
 
 
-def _one_want(world: SchedulerState, demand: GroupRequest) -> CapacityHint | None:
+def _one_want(state: SchedulerState, request: GroupRequest) -> CapacityHint | None:
     """A root of one leaf and one independent shape lacks exactly so many seats, countable at once."""
-    if not isinstance(demand, PodGroupRequest) or demand.domains or not demand.members:
+    if not isinstance(request, PodGroupRequest) or request.domains or not request.members:
         return None
-    shape = demand.members[0].shape
-    if not world.evaluator.independent(shape) or any(member.shape.id != shape.id for member in demand.members):
+    shape = request.members[0].shape
+    if not state.evaluator.independent(shape) or any(member.shape.id != shape.id for member in request.members):
         return None
-    return CapacityHint(shape, max(1, demand.need), demand.topology)
+    return CapacityHint(shape, max(1, request.need), request.topology)

@@ -43,8 +43,8 @@ class Scheduler:
 
     def __init__(self, config: Config, *, seed: int = 0, gang_scheduling: bool = True) -> None:
         queue = SchedulingQueue(config.pod_initial_backoff, config.pod_max_backoff)
-        self.world = SchedulerState(config, Evaluator(Cluster(seed=seed)), queue)
-        self._intake = EventHandlers(self.world, gang_scheduling)
+        self.state = SchedulerState(config, Evaluator(Cluster(seed=seed)), queue)
+        self._intake = EventHandlers(self.state, gang_scheduling)
 
     def handle(self, event: Event, now: float) -> None:
         """Take one fact."""
@@ -52,111 +52,111 @@ class Scheduler:
 
     def next(self, now: float) -> list[Decision]:
         """Take one turn. An empty list means: nothing to do until an event comes or `wake_at` is reached."""
-        world = self.world
-        if not world.synced:
+        state = self.state
+        if not state.synced:
             return []
         decisions = list(self._due(now))
         for _ in range(MOST_SILENT_ATTEMPTS):
             if decisions:
                 break
-            root = world.queue.pop()
-            if root is None:
+            entity = state.queue.pop()
+            if entity is None:
                 break
-            decisions = self._turn(root, now)
+            decisions = self._turn(entity, now)
         else:
             return decisions
-        if not decisions and world.orphans and world.queue.peek() is None:
+        if not decisions and state.orphans and state.queue.peek() is None:
             decisions = self._forgive_orphans()
         return decisions
 
     def wake_at(self, now: float) -> float | None:
         """When the next turn is due even if no event comes."""
-        world = self.world
-        if not world.synced:
+        state = self.state
+        if not state.synced:
             return None
-        if world.outbox or world.queue.peek() is not None:
+        if state.outbox or state.queue.peek() is not None:
             return now
-        bind_limit = world.config.bind_timeout
-        due = [since + bind_limit for since in world.broken_since.values()]
-        due += [time for time in (world.queue.next_due(), world.notices.next_due()) if time is not None]
+        bind_limit = state.config.bind_timeout
+        due = [since + bind_limit for since in state.broken_since.values()]
+        due += [time for time in (state.queue.next_due(), state.notices.next_due()) if time is not None]
         return min(due, default=None)
 
     # --- what has become due -----------------------------------------------------------------------
 
     def _due(self, now: float) -> Iterator[Decision]:
-        world = self.world
-        outbox, world.outbox = world.outbox, []
+        state = self.state
+        outbox, state.outbox = state.outbox, []
         yield from outbox
-        world.queue.tick(now)
+        state.queue.flush_timers(now)
         yield from self._judge_suspects(now)
         yield from self._review_groups(now)
         self._wake(now)
         yield from self._speak(now)
-        yield from preempt.proceed(world, now)
+        yield from preempt.proceed(state, now)
         yield from self._tear_down(now)
 
     def _wake(self, now: float) -> None:
-        world = self.world
-        if world.cures:
-            cures, world.cures = sorted(world.cures), set()
-            world.queue.cured(cures, now)
-        if world.dirty:
-            world.queue.room_appeared(world.capacity, now)
-            preempt.wake_waiting(world)
-            world.dirty = set()
+        state = self.state
+        if state.cures:
+            cures, state.cures = sorted(state.cures), set()
+            state.queue.requeue_for_events(cures, now)
+        if state.dirty:
+            state.queue.requeue_for_capacity(state.capacity, now)
+            preempt.wake_waiting(state)
+            state.dirty = set()
 
     def _judge_suspects(self, now: float) -> Iterator[Decision]:
         """Trees whose objects changed may have become invalid, or been mended."""
-        world = self.world
-        for key in sorted(world.suspects):
-            top = world.top(key)
+        state = self.state
+        for key in sorted(state.suspects):
+            top = state.top(key)
             if top is None:
-                world.faults.pop(key, None)
+                state.faults.pop(key, None)
                 continue
-            fault = find_fault(top, world.forest)
+            fault = find_fault(top, state.forest)
             if fault is not None and fault.reason == INVALID:
-                world.faults[top.key] = fault
-                yield from tell_groups(world, top.subtree(), lambda group, found=fault: found)
+                state.faults[top.key] = fault
+                yield from tell_groups(state, top.subtree(), lambda group, found=fault: found)
                 self._intake.review(top, now)
-            elif world.faults.pop(top.key, None) is not None:
+            elif state.faults.pop(top.key, None) is not None:
                 self._intake.review(top, now)
-        world.suspects.clear()
+        state.suspects.clear()
 
     def _review_groups(self, now: float) -> Iterator[Decision]:
         """Groups whose bound members changed say whether their minimum is met."""
-        world = self.world
+        state = self.state
         seen: dict[EntityKey, Group] = {}
-        for key in sorted(world.reviewed):
-            group = world.forest.groups.get(key)
+        for key in sorted(state.reviewed):
+            group = state.forest.groups.get(key)
             while group is not None and group.key not in seen:
                 seen[group.key] = group
                 group = group.parent if not group.cyclic else None
-        world.reviewed.clear()
+        state.reviewed.clear()
         for group in sorted(seen.values(), key=lambda g: (not g.is_leaf, g.key)):
-            yield from world.conditions.review(group, lambda found: preempt.still_leaving(world, found))
+            yield from state.conditions.review(group, lambda found: preempt.still_leaving(state, found))
         for top in {g.root().key: g.root() for g in seen.values()}.values():
             self._note_broken(top, now)
 
     def _note_broken(self, top: Group, now: float) -> None:
         """A tree that never ran as a whole and is bound in part has a deadline."""
-        world = self.world
+        state = self.state
         partly = not top.scheduled_once and not top.quorum_bound and any(leaf.confirmed > 0 for leaf in top.leaves())
-        if partly and top.key in world.queue.roots:
-            world.broken_since.setdefault(top.key, now)
+        if partly and top.key in state.queue.entities:
+            state.broken_since.setdefault(top.key, now)
         else:
-            world.broken_since.pop(top.key, None)
+            state.broken_since.pop(top.key, None)
 
     def _speak(self, now: float) -> Iterator[Decision]:
         """Trees that wait say for what."""
-        world = self.world
-        for key in world.notices.due(now):
-            top = world.forest.groups.get(key)
-            root = world.queue.roots.get(key)
-            if top is None or root is None or key in world.faults:
+        state = self.state
+        for key in state.notices.due(now):
+            top = state.forest.groups.get(key)
+            entity = state.queue.entities.get(key)
+            if top is None or entity is None or key in state.faults:
                 continue
-            for notice in waiting.notices(top):
-                root.verdict, root.message = notice.reason, notice.message
-                said = world.conditions.initially_scheduled(notice.group, "False", notice.reason, notice.message)
+            for notice in waiting.wait_reasons(top):
+                entity.verdict, entity.message = notice.reason, notice.message
+                said = state.conditions.initially_scheduled(notice.group, "False", notice.reason, notice.message)
                 if said is not None:
                     yield said
                     yield RecordEvent(notice.group.ref, "Normal", notice.reason, "Scheduling", notice.message)
@@ -164,108 +164,110 @@ class Scheduler:
 
     def _speak_for_orphaned_pods(self, top: Group) -> Iterator[Decision]:
         """Pods whose group does not exist have no other object to be told on."""
-        world = self.world
-        for leaf in [leaf for leaf in top.leaves() if not leaf.seen]:
+        state = self.state
+        for leaf in [leaf for leaf in top.leaves() if not leaf.exists]:
             text = f"pod group {leaf.key.name} does not exist"
             for member in sorted(leaf.pending.values(), key=lambda m: m.order):
-                world.conditions.learn(member.uid, member.pod.status.conditions)
-                said = world.conditions.say(member.ref, POD_SCHEDULED, "False", waiting.FOR_POD_GROUP, text)
+                state.conditions.observe(member.uid, member.pod.status.conditions)
+                said = state.conditions.set(member.ref, POD_SCHEDULED, "False", waiting.FOR_POD_GROUP, text)
                 if said is not None:
                     yield said
 
     def _tear_down(self, now: float) -> Iterator[Decision]:
         """A tree that never ran and could not be completed in time gives its seats back, where its pods come again."""
-        world = self.world
-        for key, since in list(world.broken_since.items()):
-            if now - since < world.config.bind_timeout:
+        state = self.state
+        for key, since in list(state.broken_since.items()):
+            if now - since < state.config.bind_timeout:
                 continue
-            del world.broken_since[key]
-            top = world.top(key)
+            del state.broken_since[key]
+            top = state.top(key)
             if top is None:
                 continue
             bound = [m for leaf in top.leaves() for m in leaf.running.values() if m.state == RUNNING]
-            bound = sorted((m for m in bound if m.traits[0] in world.config.profiles), key=lambda m: m.order)
+            bound = sorted((m for m in bound if m.traits[0] in state.config.profiles), key=lambda m: m.order)
             given_back = [m for m in bound if any(owner.controller for owner in m.pod.metadata.owner_references or ())]
             yield from (Evict(member.ref, top.ref, given_back=True) for member in given_back)
             kept = sorted(m.ref.name for m in bound if m not in given_back)
             note = (
-                f"the minimum was not bound within {world.config.bind_timeout:g} s: {len(given_back)} pods are deleted"
+                f"the minimum was not bound within {state.config.bind_timeout:g} s: {len(given_back)} pods are deleted"
             )
             note += f", {len(kept)} without a controller are kept ({', '.join(kept)})" if kept else ""
             yield RecordEvent(top.ref, "Warning", "BindTimeout", "Binding", note[:MOST_NOTE])
 
     def _forgive_orphans(self) -> list[Decision]:
         """Marks that no root needs any more are taken back once everyone had a turn."""
-        world = self.world
-        wanted = {uid for under_way in world.preempting.values() for uid in under_way.victims}
-        orphans, world.orphans = world.orphans - wanted, set()
-        return preempt.unmark(world, orphans)
+        state = self.state
+        wanted = {uid for under_way in state.preempting.values() for uid in under_way.victims}
+        orphans, state.orphans = state.orphans - wanted, set()
+        return preempt.unmark(state, orphans)
 
     # --- one root ----------------------------------------------------------------------------------
 
-    def _turn(self, root: QueuedEntity, now: float) -> list[Decision]:
-        world = self.world
-        if root.member is not None and not world.holds:
-            batch = self._batch(root)
+    def _turn(self, entity: QueuedEntity, now: float) -> list[Decision]:
+        state = self.state
+        if entity.member is not None and not state.holds:
+            batch = self._batch(entity)
             if len(batch) > 1:
                 return self._place_batch(batch, now)
-        return attempt(world, root, now)
+        return attempt(state, entity, now)
 
     def _batch(self, first: QueuedEntity) -> list[QueuedEntity]:
         """The single pods of one shape that come next in line anyway."""
-        world = self.world
+        state = self.state
         assert first.member is not None
-        shape = world.shape_of(first.member)
+        shape = state.shape_of(first.member)
         batch = [first]
         while len(batch) < MOST_IN_ONE_PASS:
-            root = world.queue.peek()
-            if root is None or root.member is None or world.shape_of(root.member) is not shape:
+            entity = state.queue.peek()
+            if entity is None or entity.member is None or state.shape_of(entity.member) is not shape:
                 break
-            world.queue.pop()
-            batch.append(root)
+            state.queue.pop()
+            batch.append(entity)
         return batch
 
     def _place_batch(self, batch: list[QueuedEntity], now: float) -> list[Decision]:
         """Many roots, one pass: the same seats as one by one, checked together."""
-        world = self.world
-        shape = world.shape_of(_pod_of(batch[0]))
-        with world.evaluator.trial() as trial:
+        state = self.state
+        shape = state.shape_of(_pod_of(batch[0]))
+        with state.evaluator.trial() as trial:
             slots = trial.place_many(shape, len(batch))
         seats = [
-            Assignment(root.uid, world.cluster.names[slot], slot) for root, slot in zip(batch, slots, strict=False)
+            Assignment(entity.uid, state.cluster.names[slot], slot) for entity, slot in zip(batch, slots, strict=False)
         ]
-        wishes = tuple(Wish(root.uid, root.key.namespace, root.key.name, shape, root.priority) for root in batch)
-        demand = PodGroupRequest(batch[0].key, minimum=len(seats), bound=0, members=wishes)
-        if validate(Placed(tuple(seats), frozenset({demand.key})), demand, world.cluster) is not None:
+        wishes = tuple(
+            Wish(entity.uid, entity.key.namespace, entity.key.name, shape, entity.priority) for entity in batch
+        )
+        request = PodGroupRequest(batch[0].key, minimum=len(seats), bound=0, members=wishes)
+        if validate(Placed(tuple(seats), frozenset({request.key})), request, state.cluster) is not None:
             seats = []  # one by one, each with its own check and its own words
-        decisions = list(take_seats(world, list(zip(batch, seats, strict=False))))
-        for root in batch[len(seats) :]:
-            decisions += attempt(world, root, now)
+        decisions = list(take_seats(state, list(zip(batch, seats, strict=False))))
+        for entity in batch[len(seats) :]:
+            decisions += attempt(state, entity, now)
         return decisions
 
     # --- for those who look ------------------------------------------------------------------------
 
     def take_rounds(self) -> list[PreemptionAttempt]:
         """The considerations of preemption since someone last asked."""
-        rounds = list(self.world.rounds)
-        self.world.rounds.clear()
+        rounds = list(self.state.rounds)
+        self.state.rounds.clear()
         return rounds
 
     def take_judged(self) -> list[Judged]:
         """The domains judged since someone last asked."""
-        judged = list(self.world.judged)
-        self.world.judged.clear()
+        judged = list(self.state.judged)
+        self.state.judged.clear()
         return judged
 
-    def roots(self) -> Iterable[QueuedEntity]:
+    def entities(self) -> Iterable[QueuedEntity]:
         """The queue in order, for listings and explanations."""
-        return self.world.queue.in_order()
+        return self.state.queue.in_order()
 
     def pending(self) -> int:
         """How many pods wait."""
-        return sum(1 for member in self.world.forest.members.values() if member.state == PENDING)
+        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING)
 
 
-def _pod_of(root: QueuedEntity) -> Member:
-    assert root.member is not None
-    return root.member
+def _pod_of(entity: QueuedEntity) -> Member:
+    assert entity.member is not None
+    return entity.member

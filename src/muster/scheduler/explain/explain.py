@@ -67,28 +67,28 @@ class Target:
     found: Found
 
 
-def find(brain: Scheduler, kind: str, namespace: str, name: str) -> Target | None:
+def find(scheduler: Scheduler, kind: str, namespace: str, name: str) -> Target | None:
     """The root under which an object is decided, the object itself if it waits for nothing, or None if unknown."""
-    world = brain.world
+    state = scheduler.state
     if kind == "Pod":
         wanted = (namespace, name)
-        member = next((m for m in world.forest.members.values() if (m.ref.namespace, m.ref.name) == wanted), None)
-        return Target(kind, name, _of_member(world, member)) if member is not None else None
-    group = world.forest.groups.get(EntityKey(kind, namespace, name))
-    if group is None or not group.seen:
+        member = next((m for m in state.forest.members.values() if (m.ref.namespace, m.ref.name) == wanted), None)
+        return Target(kind, name, _of_member(state, member)) if member is not None else None
+    group = state.forest.groups.get(EntityKey(kind, namespace, name))
+    if group is None or not group.exists:
         return None
     settled = group.pending_below == 0 and group.quorum_bound
-    return Target(kind, name, group if settled else world.queue.roots.get(group.root().key, group))
+    return Target(kind, name, group if settled else state.queue.entities.get(group.root().key, group))
 
 
-def find_of_job(brain: Scheduler, namespace: str, name: str) -> Target | None:
+def find_of_job(scheduler: Scheduler, namespace: str, name: str) -> Target | None:
     """A Job is explained by the root of one of its pods, a pending one if there is one."""
-    world = brain.world
-    pods = [m for m in world.forest.members.values() if m.ref.namespace == namespace and _is_of_job(m, name)]
+    state = scheduler.state
+    pods = [m for m in state.forest.members.values() if m.ref.namespace == namespace and _is_of_job(m, name)]
     first = min(pods, key=lambda member: (member.state != PENDING, member.order), default=None)
     if first is None:
         return None
-    found = _of_member(world, first)
+    found = _of_member(state, first)
     return Target("Job", name, first.group if isinstance(found, Member) and first.group is not None else found)
 
 
@@ -96,48 +96,48 @@ def _is_of_job(member: Member, job: str) -> bool:
     return any(owner.kind == "Job" and owner.name == job for owner in member.pod.metadata.owner_references or ())
 
 
-def _of_member(world: SchedulerState, member: Member) -> Found:
-    return world.queue.roots.get(entity_key(member), member) if member.state == PENDING else member
+def _of_member(state: SchedulerState, member: Member) -> Found:
+    return state.queue.entities.get(entity_key(member), member) if member.state == PENDING else member
 
 
-def explain(brain: Scheduler, target: Target, through: Through = iter) -> Explanation:
+def explain(scheduler: Scheduler, target: Target, through: Through = iter) -> Explanation:
     """Say why. `through` may count the sorts of suggestions as they are tried."""
     found = target.found
     if isinstance(found, Member):
-        return _of_pod(brain.world, found)
+        return _of_pod(scheduler.state, found)
     if isinstance(found, Group):
-        return _of_group(brain.world, found)
-    return _of_root(brain, found, target, through)
+        return _of_group(scheduler.state, found)
+    return _of_root(scheduler, found, target, through)
 
 
 # --- what is not in the queue ----------------------------------------------------------------------
 
 
-def _of_pod(world: SchedulerState, member: Member) -> Explanation:
+def _of_pod(state: SchedulerState, member: Member) -> Explanation:
     ref = member.ref
     where = f" on {member.node}" if member.node else ""
     words = {"running": f"runs{where}", "leaving": f"is being deleted{where}", "failed": f"has failed{where}"}
     words |= {"succeeded": f"has finished{where}", "pending": f"is about to be bound{where}"}
     sentence = f"pod {ref.name} {words[member.state]}"
-    levels = tuple(_levels(world, member.group.root(), ())) if member.group is not None else ()
+    levels = tuple(_levels(state, member.group.root(), ())) if member.group is not None else ()
     return Explanation("Pod", ref.namespace, ref.name, "Running", sentence, member.traits[1], levels)
 
 
-def _of_group(world: SchedulerState, group: Group) -> Explanation:
+def _of_group(state: SchedulerState, group: Group) -> Explanation:
     top = group.root()
-    levels = tuple(_levels(world, top, ()))
-    verdict, sentence, wakes = _say_group(world, group)
+    levels = tuple(_levels(state, top, ()))
+    verdict, sentence, wakes = _say_group(state, group)
     priority = (group.obj.spec.priority or 0) if group.obj is not None else 0
     return Explanation(*group.key, verdict, sentence, priority, levels, condition=_said_of(group), wakes=wakes)
 
 
-def _say_group(world: SchedulerState, group: Group) -> tuple[str, str, str]:
+def _say_group(state: SchedulerState, group: Group) -> tuple[str, str, str]:
     """Verdict, sentence and what it waits for, of a group without pending pods."""
     name = f"{kind_word(group.key.kind)} {group.key.name}"
     what = "members" if group.is_leaf else "child groups"
     have = say_have(group.confirmed, group.minimum, what) + " are bound"
     if group.quorum_bound:
-        place = _say_home(world, group)
+        place = _say_home(state, group)
         return "Running", f"{name} waits for nothing: {have}{place}", ""
     if not group.scheduled_once:
         reason, missing = waiting.own_wait(group)
@@ -146,92 +146,92 @@ def _say_group(world: SchedulerState, group: Group) -> tuple[str, str, str]:
     return "BelowMinimum", text, "when its controller, or whoever made its pods, makes new ones"
 
 
-def _say_home(world: SchedulerState, group: Group) -> str:
+def _say_home(state: SchedulerState, group: Group) -> str:
     key = group.topology
-    places = _places(world, group, key) if key else set[str]()
+    places = _places(state, group, key) if key else set[str]()
     return f", in {say_domain(key, places.pop())}" if key and len(places) == 1 else ""
 
 
 # --- what is in the queue --------------------------------------------------------------------------
 
 
-def _of_root(brain: Scheduler, root: QueuedEntity, target: Target, through: Through) -> Explanation:
-    world = brain.world
+def _of_root(scheduler: Scheduler, entity: QueuedEntity, target: Target, through: Through) -> Explanation:
+    state = scheduler.state
     base = Explanation(
-        *root.key,
+        *entity.key,
         "",
         "",
-        root.priority,
-        since=root.created,
-        position=_position(brain, root),
-        waiting=len(world.queue.roots),
-        condition=_said_of(root.group) if root.group is not None else _said(root.member),
+        entity.priority,
+        since=entity.created,
+        position=_position(scheduler, entity),
+        waiting=len(state.queue.entities),
+        condition=_said_of(entity.group) if entity.group is not None else _said(entity.member),
     )
-    fault = find_fault(root.group, world.forest) if root.group is not None else None
+    fault = find_fault(entity.group, state.forest) if entity.group is not None else None
     if fault is not None:
-        text = f"{me(root)} cannot be scheduled as it is: {fault.message}"
-        return _with(base, root, world, fault.reason, text, target, wakes="when one of its objects changes")
-    if root.group is not None and not (root.group.seen and root.group.admissible and not root.group.gated):
-        return _unready(world, root, base, target)
-    if root.member is not None and root.member.gated:
-        gates = ", ".join(gate.name for gate in root.member.pod.spec.scheduling_gates or ())
-        text = f"{me(root)} is held back by scheduling gates: {gates}"
-        return _with(base, root, world, waiting.GATED, text, target, wakes="when its scheduling gates are removed")
-    asked = world.forest.groups.get(EntityKey(target.kind, root.key.namespace, target.name))
-    if asked is not None and asked is not root.group and asked.seen:
+        text = f"{me(entity)} cannot be scheduled as it is: {fault.message}"
+        return _with(base, entity, state, fault.reason, text, target, wakes="when one of its objects changes")
+    if entity.group is not None and not (entity.group.exists and entity.group.admissible and not entity.group.gated):
+        return _unready(state, entity, base, target)
+    if entity.member is not None and entity.member.gated:
+        gates = ", ".join(gate.name for gate in entity.member.pod.spec.scheduling_gates or ())
+        text = f"{me(entity)} is held back by scheduling gates: {gates}"
+        return _with(base, entity, state, waiting.GATED, text, target, wakes="when its scheduling gates are removed")
+    asked = state.forest.groups.get(EntityKey(target.kind, entity.key.namespace, target.name))
+    if asked is not None and asked is not entity.group and asked.exists:
         own = _child_wait(asked)
         if own is not None:
             text = f"{kind_word(asked.key.kind)} {asked.key.name} waits: {own[1]}"
             wakes = "when the missing pods and groups are created; its tree starts without it meanwhile if it can"
-            return _with(base, root, world, own[0], text, None, wakes=wakes)
-    outcome = evaluate(world, root)
+            return _with(base, entity, state, own[0], text, None, wakes=wakes)
+    outcome = evaluate(state, entity)
     if isinstance(outcome.verdict, Placed):
         ahead = f"; {base.position - 1} ahead of it in the queue may take the room first" if base.position > 1 else ""
-        text = f"{me(root)} fits now{ahead}"
-        return _with(base, root, world, "Placed", text, target, wakes="when its turn comes")
-    leaving = _leaving_suffice(world, root, outcome.demand)
+        text = f"{me(entity)} fits now{ahead}"
+        return _with(base, entity, state, "Placed", text, target, wakes="when its turn comes")
+    leaving = _leaving_suffice(state, entity, outcome.request)
     if leaving:
-        text = f"{me(root)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
-        wakes = f"when they are gone: {few(sorted(world.forest.members[uid].ref.name for uid in leaving))}"
-        return _with(base, root, world, waiting.FOR_VICTIMS, text, target, wakes=wakes)
-    return _stuck(brain, root, outcome, base, target, through)
+        text = f"{me(entity)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
+        wakes = f"when they are gone: {few(sorted(state.forest.members[uid].ref.name for uid in leaving))}"
+        return _with(base, entity, state, waiting.FOR_VICTIMS, text, target, wakes=wakes)
+    return _stuck(scheduler, entity, outcome, base, target, through)
 
 
 def _with(
     base: Explanation,
-    root: QueuedEntity,
-    world: SchedulerState,
+    entity: QueuedEntity,
+    state: SchedulerState,
     verdict: str,
     sentence: str,
     target: Target | None,
     *,
     wakes: str,
     shortages: tuple[Shortage, ...] = (),
-    demand: GroupRequest | None = None,
+    request: GroupRequest | None = None,
     **more: Any,
 ) -> Explanation:
     """The explanation with its tree; says first how the object that was asked about belongs to it."""
-    levels = tuple(_levels(world, root.group, shortages, demand)) if root.group is not None else ()
-    if target is not None and target.kind != "Job" and (target.kind, target.name) != (root.key.kind, root.key.name):
+    levels = tuple(_levels(state, entity.group, shortages, request)) if entity.group is not None else ()
+    if target is not None and target.kind != "Job" and (target.kind, target.name) != (entity.key.kind, entity.key.name):
         sentence = f"{kind_word(target.kind)} {target.name} is decided together with its tree: {sentence}"
     return msgspec.structs.replace(base, verdict=verdict, sentence=sentence, levels=levels, wakes=wakes, **more)
 
 
-def _unready(world: SchedulerState, root: QueuedEntity, base: Explanation, target: Target) -> Explanation:
-    assert root.group is not None
-    notices = {notice.group.key: notice for notice in waiting.notices(root.group)}
-    asked = EntityKey(target.kind, root.key.namespace, target.name)
-    own = notices.get(asked) or notices.get(root.key) or next(iter(notices.values()), None)
+def _unready(state: SchedulerState, entity: QueuedEntity, base: Explanation, target: Target) -> Explanation:
+    assert entity.group is not None
+    notices = {notice.group.key: notice for notice in waiting.wait_reasons(entity.group)}
+    asked = EntityKey(target.kind, entity.key.namespace, target.name)
+    own = notices.get(asked) or notices.get(entity.key) or next(iter(notices.values()), None)
     if own is None:
-        text = f"{me(root)} does not exist, with {say_count(root.group.pending_below, 'pod')} waiting for it"
-        return _with(base, root, world, waiting.FOR_POD_GROUP, text, target, wakes="when it is created")
+        text = f"{me(entity)} does not exist, with {say_count(entity.group.pending_below, 'pod')} waiting for it"
+        return _with(base, entity, state, waiting.FOR_POD_GROUP, text, target, wakes="when it is created")
     text = f"{kind_word(own.group.key.kind)} {own.group.key.name} waits: {own.message}"
     wakes = {
-        waiting.FOR_PARENT: f"when compositepodgroup {root.key.name} is created",
+        waiting.FOR_PARENT: f"when compositepodgroup {entity.key.name} is created",
         waiting.GATED: "when the scheduling gates are removed",
         waiting.FOR_MEMBERS: "when the missing pods are created",
     }.get(own.reason, "when the missing pods and groups are created")
-    return _with(base, root, world, own.reason, text, None, wakes=wakes)
+    return _with(base, entity, state, own.reason, text, None, wakes=wakes)
 
 
 def _child_wait(group: Group) -> tuple[str, str] | None:
@@ -242,46 +242,46 @@ def _child_wait(group: Group) -> tuple[str, str] | None:
     return (waiting.FOR_CHILDREN, missing) if missing else None
 
 
-def _leaving_suffice(world: SchedulerState, root: QueuedEntity, demand: GroupRequest) -> list[str]:
+def _leaving_suffice(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> list[str]:
     """Pods that are leaving, or marked to leave, after which the root fits."""
-    going = sorted(world.going() | {uid for uid in world.orphans if uid in world.cluster.pods})
-    if not going or not isinstance(evaluate(world, root, demand, going).verdict, Placed):
+    going = sorted(state.going() | {uid for uid in state.orphans if uid in state.cluster.pods})
+    if not going or not isinstance(evaluate(state, entity, request, going).verdict, Placed):
         return []
     return going
 
 
 def _stuck(
-    brain: Scheduler, root: QueuedEntity, outcome: Evaluation, base: Explanation, target: Target, through: Through
+    scheduler: Scheduler, entity: QueuedEntity, outcome: Evaluation, base: Explanation, target: Target, through: Through
 ) -> Explanation:
-    world, verdict = brain.world, outcome.verdict
+    state, verdict = scheduler.state, outcome.verdict
     assert isinstance(verdict, Infeasible | Undecided)
     shortages = shortages_of(verdict)
     first = nearest(shortages, shortages[0].group) if shortages else None
     where = say_domain(first.topology, first.domain) if first is not None and first.domain else ""
     return _with(
         base,
-        root,
-        world,
+        entity,
+        state,
         "Infeasible" if isinstance(verdict, Infeasible) else "Undecided",
-        say_stuck(world, root, outcome, first),
+        say_stuck(state, entity, outcome, first),
         target,
-        wakes=say_wakes(outcome.demand),
+        wakes=say_wakes(outcome.request),
         shortages=shortages,
-        demand=outcome.demand,
-        remark=say_never(world, outcome, first) if first is not None else "",
-        rules=tuple(_rules(world, root))[:MOST_RULES],
-        holders=holders(world, root.key, first, MOST_HOLDERS) if first is not None else (),
+        request=outcome.request,
+        remark=say_never(state, outcome, first) if first is not None else "",
+        rules=tuple(_rules(state, entity))[:MOST_RULES],
+        holders=holders(state, entity.key, first, MOST_HOLDERS) if first is not None else (),
         held_in=where,
-        preemption=say_preemption(world, root, outcome),
-        suggestions=tuple(suggest(brain, root, outcome, through)),
+        preemption=say_preemption(state, entity, outcome),
+        suggestions=tuple(suggest(scheduler, entity, outcome, through)),
     )
 
 
 # --- the parts -------------------------------------------------------------------------------------
 
 
-def _position(brain: Scheduler, root: QueuedEntity) -> int:
-    return next((place for place, each in enumerate(brain.roots(), 1) if each is root), 0)
+def _position(scheduler: Scheduler, entity: QueuedEntity) -> int:
+    return next((place for place, each in enumerate(scheduler.entities(), 1) if each is entity), 0)
 
 
 def _said_of(group: Group) -> ReportedCondition | None:
@@ -299,21 +299,21 @@ def _said(obj: object) -> ReportedCondition | None:
     return None
 
 
-def _places(world: SchedulerState, group: Group, key: str) -> set[str]:
-    return {world.domain_of(m.node, key) for leaf in group.leaves() for m in leaf.running.values()}
+def _places(state: SchedulerState, group: Group, key: str) -> set[str]:
+    return {state.domain_of(m.node, key) for leaf in group.leaves() for m in leaf.running.values()}
 
 
 def _levels(
-    world: SchedulerState,
+    state: SchedulerState,
     top: Group | None,
     shortages: Iterable[Shortage],
-    demand: GroupRequest | None = None,
+    request: GroupRequest | None = None,
     depth: int = 0,
 ) -> Iterable[Level]:
     if top is None:
         return
     key = top.topology
-    places = _places(world, top, key) if key else set[str]()
+    places = _places(state, top, key) if key else set[str]()
     own = sorted((s for s in shortages if s.group == top.key), key=lambda s: (s.needed - s.seats, -s.seats))
     yield Level(
         top.key.kind,
@@ -325,22 +325,22 @@ def _levels(
         top.quorum_bound,
         key,
         places.pop() if len(places) == 1 else None,
-        tuple(_domain(world, s, demand) for s in own[:MOST_DOMAINS]),
-        top.seen,
+        tuple(_domain(state, s, request) for s in own[:MOST_DOMAINS]),
+        top.exists,
     )
     for child in top.ordered_children():
-        yield from _levels(world, child, shortages, demand, depth + 1)
+        yield from _levels(state, child, shortages, request, depth + 1)
 
 
-def _domain(world: SchedulerState, shortage: Shortage, demand: GroupRequest | None) -> Domain:
+def _domain(state: SchedulerState, shortage: Shortage, request: GroupRequest | None) -> Domain:
     lacking = tuple(
         Shortfall(what, say_amount(what, amount) if is_resource(what) else str(amount))
         for what, amount in shortage.lacking
     )
-    seats = empty_seats(world, demand, shortage.group) if demand is not None else None
+    seats = empty_seats(state, request, shortage.group) if request is not None else None
     when_empty = None
     if seats is not None:
-        when_empty = int(seats[inside_of(world, shortage.topology, shortage.domain)].sum())
+        when_empty = int(seats[inside_of(state, shortage.topology, shortage.domain)].sum())
     return Domain(
         shortage.topology,
         shortage.domain,
@@ -353,14 +353,14 @@ def _domain(world: SchedulerState, shortage: Shortage, demand: GroupRequest | No
     )
 
 
-def _rules(world: SchedulerState, root: QueuedEntity) -> Iterable[Rule]:
+def _rules(state: SchedulerState, entity: QueuedEntity) -> Iterable[Rule]:
     """Which rule removed how many nodes, for each kind of pod that waits."""
     kinds: dict[int, list[Member]] = {}
-    for member in world.members_of(root):
-        kinds.setdefault(world.shape_of(member).id, []).append(member)
+    for member in state.members_of(entity):
+        kinds.setdefault(state.shape_of(member).id, []).append(member)
     for alike in kinds.values():
-        with world.evaluator.trial() as trial:
-            refusals = trial.why_not(world.shape_of(alike[0]))
+        with state.evaluator.trial() as trial:
+            refusals = trial.diagnose(state.shape_of(alike[0]))
         first, count = alike[0].ref.name, len(alike)
         if refusals.message:
             yield Rule(first, refusals.message, refusals.total, refusals.total, count)

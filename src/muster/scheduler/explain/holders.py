@@ -24,22 +24,22 @@ class ResourceShare:
     uids: list[str] = field(default_factory=list[str])
 
 
-def short_resources(world: SchedulerState, shortage: Shortage) -> list[str]:
+def short_resources(state: SchedulerState, shortage: Shortage) -> list[str]:
     """The resources a shortage names, as far as the cluster knows them."""
-    return [what for what, _ in shortage.lacking if is_resource(what) and what in world.cluster.row]
+    return [what for what, _ in shortage.lacking if is_resource(what) and what in state.cluster.row]
 
 
-def inside_of(world: SchedulerState, key: str, domain: str) -> Bools:
+def inside_of(state: SchedulerState, key: str, domain: str) -> Bools:
     """The nodes of a domain; all of them without one."""
-    cluster = world.cluster
+    cluster = state.cluster
     if not domain:
         return np.ones(cluster.size, dtype=np.bool_)
     return cluster.labels(key) == cluster.label_id(key, domain)
 
 
-def shares(world: SchedulerState, resources: list[str], inside: Bools) -> dict[EntityKey, ResourceShare]:
+def shares(state: SchedulerState, resources: list[str], inside: Bools) -> dict[EntityKey, ResourceShare]:
     """What every root holds of some resources on some nodes; with no resource named, how many pods it has there."""
-    cluster = world.cluster
+    cluster = state.cluster
     rows = [cluster.row[name] for name in resources or ["pods"]]
     held: dict[EntityKey, ResourceShare] = {}
     for uid, entry in cluster.pods.items():
@@ -49,24 +49,24 @@ def shares(world: SchedulerState, resources: list[str], inside: Bools) -> dict[E
         amounts = [int(vector[row]) if row < len(vector) else 0 for row in rows]
         if not any(amounts):
             continue
-        member = world.forest.members[uid]
+        member = state.forest.members[uid]
         key = entity_key(member)
         share = held.get(key)
         if share is None:
             top = member.group.root() if member.group is not None else None
-            priority = priority_of(top) if top is not None and top.seen else member.traits[1]
+            priority = priority_of(top) if top is not None and top.exists else member.traits[1]
             share = held[key] = ResourceShare(priority, [0] * len(rows))
         share.uids.append(uid)
         share.sums = [a + b for a, b in zip(share.sums, amounts, strict=True)]
     return held
 
 
-def holders(world: SchedulerState, me: EntityKey, shortage: Shortage, most: int) -> tuple[Holder, ...]:
+def holders(state: SchedulerState, me: EntityKey, shortage: Shortage, most: int) -> tuple[Holder, ...]:
     """The roots that hold most of what is short, the largest first."""
-    names = short_resources(world, shortage)
+    names = short_resources(state, shortage)
     if not names:
         return ()
-    held = shares(world, names, inside_of(world, shortage.topology, shortage.domain))
+    held = shares(state, names, inside_of(state, shortage.topology, shortage.domain))
     held.pop(me, None)
     largest = sorted(held.items(), key=lambda item: (-item[1].sums[0], item[0]))[:most]
     return tuple(

@@ -20,12 +20,12 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import kind_word, say_amount, say_count, say_shortage, short_key
 
 
-def me(root: QueuedEntity) -> str:
-    return f"{kind_word(root.key.kind)} {root.key.name}"
+def me(entity: QueuedEntity) -> str:
+    return f"{kind_word(entity.key.kind)} {entity.key.name}"
 
 
-def say_stuck(world: SchedulerState, root: QueuedEntity, outcome: Evaluation, first: Shortage | None) -> str:
-    group = root.group
+def say_stuck(state: SchedulerState, entity: QueuedEntity, outcome: Evaluation, first: Shortage | None) -> str:
+    group = entity.group
     if isinstance(outcome.verdict, Undecided):
         what = "was not placed within the search budget, a place may exist"
     elif group is not None and group.quorum_bound:
@@ -37,26 +37,26 @@ def say_stuck(world: SchedulerState, root: QueuedEntity, outcome: Evaluation, fi
         )
     else:
         what = "does not fit"
-    refused = outcome.refusals.get(world.shape_of(root.member).id) if root.member is not None else None
+    refused = outcome.diagnoses.get(state.shape_of(entity.member).id) if entity.member is not None else None
     if refused is not None:
-        return f"{me(root)} {what}: {refused.text().rstrip('.')}"
+        return f"{me(entity)} {what}: {refused.message_text().rstrip('.')}"
     if first is None:
-        return f"{me(root)} {what}"
-    whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != root.key else ""
-    return f"{me(root)} {what}: {whose}{say_shortage(first)}"
+        return f"{me(entity)} {what}"
+    whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != entity.key else ""
+    return f"{me(entity)} {what}: {whose}{say_shortage(first)}"
 
 
-def say_never(world: SchedulerState, outcome: Evaluation, first: Shortage) -> str:
+def say_never(state: SchedulerState, outcome: Evaluation, first: Shortage) -> str:
     """Whether even empty nodes are too small, or only the combination is impossible."""
-    seats = empty_seats(world, outcome.demand, first.group)
+    seats = empty_seats(state, outcome.request, first.group)
     if seats is not None and first.domain:
-        sums = np.bincount(world.cluster.labels(first.topology), weights=seats)[1:]
+        sums = np.bincount(state.cluster.labels(first.topology), weights=seats)[1:]
         best = int(sums.max()) if len(sums) else 0
         if best < first.needed:
             what = f"the largest would have {say_count(best, 'seat')} if it were empty"
             return f"No {short_key(first.topology)} can hold it as the nodes are: {what}"
     elif seats is not None and not seats.any():
-        return _say_too_big(world, outcome.demand, first.group)
+        return _say_too_big(state, outcome.request, first.group)
     proof = outcome.verdict.proof if isinstance(outcome.verdict, Infeasible) else None
     if isinstance(proof, ExhaustionProof) and proof.steps > 1:
         return f"Its pods do not fit together: all {proof.steps} ways that differ were tried"
@@ -65,12 +65,12 @@ def say_never(world: SchedulerState, outcome: Evaluation, first: Shortage) -> st
     return ""
 
 
-def _say_too_big(world: SchedulerState, demand: GroupRequest, key: EntityKey) -> str:
+def _say_too_big(state: SchedulerState, request: GroupRequest, key: EntityKey) -> str:
     """A pod that is larger than every node it may go to."""
-    shape = _only_shape(demand, key)
+    shape = _only_shape(request, key)
     assert shape is not None
-    cluster = world.cluster
-    usable = world.evaluator.feasibility(shape).node_ok[: cluster.size] & cluster.alive[: cluster.size]
+    cluster = state.cluster
+    usable = state.evaluator.feasibility(shape).node_ok[: cluster.size] & cluster.alive[: cluster.size]
     asks = shape.request_vector(cluster)
     for row in np.flatnonzero(asks):
         largest = int(cluster.alloc[row, : cluster.size][usable].max(initial=0))
@@ -81,38 +81,40 @@ def _say_too_big(world: SchedulerState, demand: GroupRequest, key: EntityKey) ->
     return ""
 
 
-def say_preemption(world: SchedulerState, root: QueuedEntity, outcome: Evaluation) -> str:
+def say_preemption(state: SchedulerState, entity: QueuedEntity, outcome: Evaluation) -> str:
     if isinstance(outcome.verdict, Undecided):
         return "not considered: nobody is evicted for a placement that may exist without it"
-    never = not may_preempt(root.group) if root.group is not None else world.members_of(root)[0].traits[2] == "Never"
+    never = (
+        not may_preempt(entity.group) if entity.group is not None else state.members_of(entity)[0].traits[2] == "Never"
+    )
     if never:
         return "not considered: the preemption policy is Never"
-    going = world.going()
-    units, _ = possible_victims(world.forest, world.cluster, root.priority, marked=world.orphans, spared=going)
+    going = state.going()
+    units, _ = possible_victims(state.forest, state.cluster, entity.priority, marked=state.orphans, spared=going)
     if not units:
-        return f"not possible: nothing that runs has a priority below {root.priority}"
+        return f"not possible: nothing that runs has a priority below {entity.priority}"
     answer = select_victims(
-        outcome.demand,
-        world.evaluator,
+        outcome.request,
+        state.evaluator,
         units=units,
-        quorums=quorums(world.forest, units),
-        budgets=list(world.budgets.values()),
-        held=world.held_against(root),
+        quorums=quorums(state.forest, units),
+        budgets=list(state.budgets.values()),
+        held=state.held_against(entity),
         leaving=going,
-        budget=Budget(world.config.budget_steps),
+        budget=Budget(state.config.budget_steps),
     )
     if isinstance(answer, NoCandidates):
         pods = say_count(sum(len(unit.uids) for unit in units), "pod")
         return f"would not help: {pods} of lower priority could leave, {_say_no_help(answer)}"
-    pods = say_count(sum(len(unit.uids) for unit in answer.units), "pod")
-    return f"makes room at its next try: {pods} of lower priority would leave ({_say_victims(world, answer)})"
+    pods = say_count(sum(len(unit.uids) for unit in answer.victims), "pod")
+    return f"makes room at its next try: {pods} of lower priority would leave ({_say_victims(state, answer)})"
 
 
-def _say_victims(world: SchedulerState, answer: PreemptionPlan) -> str:
+def _say_victims(state: SchedulerState, answer: PreemptionPlan) -> str:
     """Whose pods, and how many of each, the largest share first."""
     counts: dict[EntityKey, int] = {}
-    for uid in (uid for unit in answer.units for uid in unit.uids):
-        key = entity_key(world.forest.members[uid])
+    for uid in (uid for unit in answer.victims for uid in unit.uids):
+        key = entity_key(state.forest.members[uid])
         counts[key] = counts.get(key, 0) + 1
     order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     of = {key: f" ({count})" if key.kind != "Pod" else "" for key, count in order}
@@ -123,12 +125,12 @@ def _say_no_help(answer: NoCandidates) -> str:
     return "and it would still not fit" if answer.hopeless else answer.reason
 
 
-def say_wakes(demand: GroupRequest) -> str:
+def say_wakes(request: GroupRequest) -> str:
     """What brings it back into the line."""
     often = f"at the latest {FALLBACK_SECONDS:.0f} s after the last try"
-    if isinstance(demand, PodGroupRequest) and demand.need:
-        where = f" in one {short_key(demand.topology)}" if demand.topology else ""
-        return f"when a change leaves {say_count(demand.need, 'seat')} for it{where}, {often}"
+    if isinstance(request, PodGroupRequest) and request.need:
+        where = f" in one {short_key(request.topology)}" if request.topology else ""
+        return f"when a change leaves {say_count(request.need, 'seat')} for it{where}, {often}"
     return f"when a change leaves a seat for one of its pods, {often}"
 
 
@@ -137,13 +139,13 @@ def few(names: list[str], most: int = 3) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def empty_seats(world: SchedulerState, demand: GroupRequest, key: EntityKey) -> Ints | None:
+def empty_seats(state: SchedulerState, request: GroupRequest, key: EntityKey) -> Ints | None:
     """Seats per node for the members of one leaf if nothing else ran; None unless they are alike and countable."""
-    shape = _only_shape(demand, key)
-    return world.evaluator.empty_capacity(shape) if shape is not None and world.evaluator.independent(shape) else None
+    shape = _only_shape(request, key)
+    return state.evaluator.empty_capacity(shape) if shape is not None and state.evaluator.independent(shape) else None
 
 
-def _only_shape(demand: GroupRequest, key: EntityKey) -> Shape | None:
-    leaf = next((leaf for leaf in leaves(demand) if leaf.key == key), None)
+def _only_shape(request: GroupRequest, key: EntityKey) -> Shape | None:
+    leaf = next((leaf for leaf in leaves(request) if leaf.key == key), None)
     shapes = {member.shape.id: member.shape for member in leaf.members} if leaf is not None else {}
     return next(iter(shapes.values())) if len(shapes) == 1 else None

@@ -29,7 +29,7 @@ class ProfileView(Protocol):
     def scheduler_name(self) -> str: ...
 
     @property
-    def judges_all(self) -> bool:
+    def counts_all_resources(self) -> bool:
         """Whether no resource is ignored."""
         ...
 
@@ -41,7 +41,7 @@ class ProfileView(Protocol):
 class Shape:
     """Pods with equal scheduling requirements under one profile. `pod` is one of them."""
 
-    __slots__ = ("__weakref__", "_memo", "footprint", "id", "pod", "profile", "wants")
+    __slots__ = ("__weakref__", "_memo", "footprint", "id", "pod", "profile", "request_rows")
 
     def __init__(self, number: int, pod: Pod, profile: ProfileView, footprint: Footprint) -> None:
         self.id = number
@@ -50,7 +50,7 @@ class Shape:
         self.footprint = footprint
         self._memo: dict[Hashable, Any] = {}
         # The rows it requests something of, as plain numbers for the one-node path.
-        self.wants: tuple[tuple[int, int], ...] = tuple(
+        self.request_rows: tuple[tuple[int, int], ...] = tuple(
             (row, int(size)) for row, size in enumerate(footprint.vector) if size and row != PODS
         )
 
@@ -58,14 +58,14 @@ class Shape:
         """The request over all resource rows of the cluster, 0 where its profile ignores the resource."""
         vector = np.zeros(len(cluster.resources), dtype=np.int64)
         vector[: len(self.footprint.vector)] = self.footprint.vector
-        for row, _ in () if self.profile.judges_all else self.wants:
+        for row, _ in () if self.profile.counts_all_resources else self.request_rows:
             if self.profile.ignores(cluster.resources[row]):
                 vector[row] = 0
         return vector
 
     @property
     def amounts(self) -> Amounts:
-        return self.footprint.needs.amounts
+        return self.footprint.requirements.amounts
 
     @property
     def label_class(self) -> LabelClass:

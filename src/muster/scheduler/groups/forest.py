@@ -49,10 +49,10 @@ class Forest:
             group.finished.clear()
         group.scheduled_once = group.scheduled_once or _was_scheduled(obj)
         self._link(group, obj.spec.parent_composite_pod_group_name)
-        self._weigh(group)
+        self._update_admissible(group)
         return group
 
-    def drop_group(self, key: EntityKey) -> Group | None:
+    def remove_group(self, key: EntityKey) -> Group | None:
         """A group object is gone; members and children keep naming it."""
         group = self.groups.get(key)
         if group is None or group.obj is None:
@@ -61,7 +61,7 @@ class Forest:
         group.scheduled_once = False
         group.finished.clear()
         self._link(group, None)
-        self._weigh(group)
+        self._update_admissible(group)
         self._prune(group)
         return group
 
@@ -75,30 +75,30 @@ class Forest:
         group.parent = wanted
         if wanted is not None:
             wanted.children[group.key] = group
-            group.cyclic = self._closes_a_ring(group)
+            group.cyclic = self._closes_cycle(group)
             if not group.cyclic:
-                self._carry(group, +1)
-        self._mend_rings(group)
+                self._add_to_ancestors(group, +1)
+        self._relink_cycles(group)
 
     def _unlink(self, group: Group) -> None:
         old = group.parent
         if old is None:
             return
         if not group.cyclic:
-            self._carry(group, -1)
+            self._add_to_ancestors(group, -1)
         group.parent, group.cyclic = None, False
         del old.children[group.key]
         self._prune(old)
 
-    def _mend_rings(self, changed: Group) -> None:
+    def _relink_cycles(self, changed: Group) -> None:
         """Edges that were left out because they closed a ring may be sound after this change."""
         for group in [g for g in self.groups.values() if g.cyclic and g is not changed]:
-            if not self._closes_a_ring(group):
+            if not self._closes_cycle(group):
                 group.cyclic = False
-                self._carry(group, +1)
+                self._add_to_ancestors(group, +1)
 
     @staticmethod
-    def _closes_a_ring(group: Group) -> bool:
+    def _closes_cycle(group: Group) -> bool:
         above = group.parent
         while above is not None:
             if above is group:
@@ -106,7 +106,7 @@ class Forest:
             above = above.parent if not above.cyclic else None
         return False
 
-    def _carry(self, group: Group, sign: int) -> None:
+    def _add_to_ancestors(self, group: Group, sign: int) -> None:
         """Add or take a whole subtree's counters to or from its ancestors."""
         above = group.parent
         while above is not None:
@@ -115,19 +115,19 @@ class Forest:
             above = above.parent if not above.cyclic else None
         if group.admissible and group.parent is not None:
             group.parent.admissible_children += sign
-            self._weigh(group.parent)
+            self._update_admissible(group.parent)
 
     def _prune(self, group: Group) -> None:
         if group.empty and self.groups.get(group.key) is group:
             self._unlink(group)
             del self.groups[group.key]
 
-    def _weigh(self, group: Group) -> None:
+    def _update_admissible(self, group: Group) -> None:
         """Recompute whether a group has its quorum, and tell its ancestors if that changed."""
         current: Group | None = group
         while current is not None:
             count = current.known if current.is_leaf else current.admissible_children
-            admissible = current.seen and count >= current.minimum
+            admissible = current.exists and count >= current.minimum
             if admissible == current.admissible:
                 return
             current.admissible = admissible
@@ -153,7 +153,7 @@ class Forest:
         self._enter(member)
         return member
 
-    def drop_member(self, uid: str) -> Member | None:
+    def remove_member(self, uid: str) -> Member | None:
         member = self.members.pop(uid, None)
         if member is not None:
             node = member.pod.spec.node_name
@@ -163,7 +163,7 @@ class Forest:
             self._leave(member)
             if member.group is not None:
                 member.group.finished.discard(uid)
-                self._weigh(member.group)
+                self._update_admissible(member.group)
                 self._prune(member.group)
         return member
 
@@ -209,7 +209,7 @@ class Forest:
             group.pending[member.uid] = member
             group.traits[member.traits] += 1
             self._count(group, 1, int(member.gated))
-        self._weigh(group)
+        self._update_admissible(group)
 
     def _leave(self, member: Member) -> None:
         group = member.group
@@ -225,7 +225,7 @@ class Forest:
                 del group.traits[member.traits]
         if was_pending:
             self._count(group, -1, -int(member.gated))
-        self._weigh(group)
+        self._update_admissible(group)
 
     @staticmethod
     def _count(group: Group, pending: int, gated: int) -> None:

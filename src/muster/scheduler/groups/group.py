@@ -140,7 +140,7 @@ class Group:
         return self.key.kind == "PodGroup"
 
     @property
-    def seen(self) -> bool:
+    def exists(self) -> bool:
         return self.obj is not None
 
     @property
@@ -179,7 +179,7 @@ class Group:
     @property
     def quorum_bound(self) -> bool:
         """Does what is bound now satisfy this group?"""
-        return self.seen and self.confirmed >= self.minimum
+        return self.exists and self.confirmed >= self.minimum
 
     @property
     def placeable(self) -> bool:
@@ -224,22 +224,22 @@ class Group:
     @property
     def empty(self) -> bool:
         """Nobody names it any more."""
-        return not (self.seen or self.children or self.pending or self.running or self.finished or self.traits)
+        return not (self.exists or self.children or self.pending or self.running or self.finished or self.traits)
 
 
-def priority_of(root: Group) -> int:
+def priority_of(top: Group) -> int:
     """A root's own priority, or the lowest of its members where it has none."""
-    if root.obj is not None and root.obj.spec.priority is not None:
-        return root.obj.spec.priority
-    return min((priority for leaf in root.leaves() for _, priority, _ in leaf.traits), default=0)
+    if top.obj is not None and top.obj.spec.priority is not None:
+        return top.obj.spec.priority
+    return min((priority for leaf in top.leaves() for _, priority, _ in leaf.traits), default=0)
 
 
-def may_preempt(root: Group) -> bool:
+def may_preempt(top: Group) -> bool:
     """Never if the root says so; without a word from the root, never if a member says so."""
-    policy = root.obj.spec.preemption_policy if root.obj else None
+    policy = top.obj.spec.preemption_policy if top.obj else None
     if policy is not None:
         return policy != api.NEVER
-    return all(policy != api.NEVER for leaf in root.leaves() for _, _, policy in leaf.traits)
+    return all(policy != api.NEVER for leaf in top.leaves() for _, _, policy in leaf.traits)
 
 
 def entity_key(member: group.Member) -> EntityKey:

@@ -27,21 +27,21 @@ class TreeFault(NamedTuple):
     message: str
 
 
-def find_fault(root: Group, forest: Forest) -> TreeFault | None:
+def find_fault(top: Group, forest: Forest) -> TreeFault | None:
     """The first fault of a tree, layout before members."""
-    for text in _layout_faults(root, forest):
+    for text in _layout_faults(top, forest):
         return TreeFault(INVALID, text)
-    for text in _member_faults(root):
+    for text in _member_faults(top):
         return TreeFault(SCHEDULER_ERROR, text)
     return None
 
 
-def _layout_faults(root: Group, forest: Forest) -> Iterator[str]:
-    groups = list(root.subtree())
+def _layout_faults(top: Group, forest: Forest) -> Iterator[str]:
+    groups = list(top.subtree())
     yield from _rings(groups)
-    yield from _depth(root)
+    yield from _depth(top)
     yield from _one_workload(groups)
-    yield from _same_priority(root, groups)
+    yield from _same_priority(top, groups)
     yield from _whole_disruption(groups)
     yield from _templates(groups, forest.workloads)
 
@@ -57,8 +57,8 @@ def _rings(groups: list[Group]) -> Iterator[str]:
             yield "the parents form a cycle: " + " -> ".join([*names, group.key.name])
 
 
-def _depth(root: Group) -> Iterator[str]:
-    depth, level = 0, [root]
+def _depth(top: Group) -> Iterator[str]:
+    depth, level = 0, [top]
     while level:
         depth += 1
         level = [child for group in level for child in group.ordered_children()]
@@ -81,18 +81,18 @@ def _one_workload(groups: list[Group]) -> Iterator[str]:
             )
 
 
-def _same_priority(root: Group, groups: list[Group]) -> Iterator[str]:
-    if root.obj is None:
+def _same_priority(top: Group, groups: list[Group]) -> Iterator[str]:
+    if top.obj is None:
         return
     for group in groups:
-        if group is root or group.obj is None:
+        if group is top or group.obj is None:
             continue
-        mine, theirs = group.obj.spec.priority or 0, root.obj.spec.priority or 0
+        mine, theirs = group.obj.spec.priority or 0, top.obj.spec.priority or 0
         if mine != theirs:
-            yield f'group "{group.key.name}" has priority {mine}, its root "{root.key.name}" has {theirs}'
-        policy, wanted = _policy(group), _policy(root)
+            yield f'group "{group.key.name}" has priority {mine}, its root "{top.key.name}" has {theirs}'
+        policy, wanted = _policy(group), _policy(top)
         if policy != wanted:
-            yield (f'group "{group.key.name}" has preemption policy {policy}, its root "{root.key.name}" has {wanted}')
+            yield (f'group "{group.key.name}" has preemption policy {policy}, its root "{top.key.name}" has {wanted}')
 
 
 def _policy(group: Group) -> str:
@@ -105,7 +105,7 @@ def _whole_disruption(groups: list[Group]) -> Iterator[str]:
         if group.is_leaf or not group.disrupts_all:
             continue
         for child in group.ordered_children():
-            if child.seen and not child.disrupts_all:
+            if child.exists and not child.disrupts_all:
                 yield (
                     f'composite "{group.key.name}" has disruption mode all, '
                     f'its child "{child.key.name}" must have it too'
@@ -166,12 +166,12 @@ def _add_templates(template: api.CompositePodGroupTemplate, parent: str, table: 
         _add_templates(child, template.name, table)
 
 
-def _member_faults(root: Group) -> Iterator[str]:
-    if root.obj is None:
+def _member_faults(top: Group) -> Iterator[str]:
+    if top.obj is None:
         return
-    traits = sorted({traits for leaf in root.leaves() for traits in leaf.traits})
+    traits = sorted({traits for leaf in top.leaves() for traits in leaf.traits})
     yield from _one_scheduler(traits)
-    spec = root.obj.spec
+    spec = top.obj.spec
     for _, priority, policy in traits:
         if spec.priority is not None and priority != spec.priority:
             yield (

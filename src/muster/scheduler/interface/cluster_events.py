@@ -48,7 +48,7 @@ NOTHING: ClusterEvents = frozenset()
 
 
 # After these, the node they happened on is looked at again in any case.
-SEEN_ON_THE_NODE: ClusterEvents = frozenset(
+NODE_LOCAL: ClusterEvents = frozenset(
     (
         NODE_ADDED,
         NODE_LABELS,

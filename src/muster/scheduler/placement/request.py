@@ -61,10 +61,10 @@ class CompositeRequest:
 GroupRequest = PodGroupRequest | CompositeRequest
 
 
-def leaves(demand: GroupRequest) -> Iterator[PodGroupRequest]:
+def leaves(request: GroupRequest) -> Iterator[PodGroupRequest]:
     """The leaves of a tree, left to right."""
-    if isinstance(demand, PodGroupRequest):
-        yield demand
+    if isinstance(request, PodGroupRequest):
+        yield request
     else:
-        for child in demand.children:
+        for child in request.children:
             yield from leaves(child)

@@ -88,7 +88,7 @@ class SearchStats:
 class Placed:
     """Every minimum on the path to the root holds; extras come after the minimum."""
 
-    seats: tuple[Assignment, ...]
+    assignments: tuple[Assignment, ...]
     placed_groups: frozenset[EntityKey]  # groups whose minimum holds with these seats
     domains: tuple[tuple[EntityKey, str], ...] = ()  # chosen domain of each constrained group
     steps: int = 0

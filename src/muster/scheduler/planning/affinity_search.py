@@ -46,7 +46,7 @@ class Alternative:
 class AffinitySearch:
     def __init__(self, greedy: Greedy, budget: Budget) -> None:
         self.greedy = greedy
-        self.seating = greedy.seating
+        self.placement = greedy.placement
         self.budget = budget
         self.complete = True
         self.counted = True  # no way got past counting
@@ -65,14 +65,14 @@ class AffinitySearch:
             if self._hopeless(way):
                 continue
             self.counted = False
-            mark = self.seating.mark()
+            mark = self.placement.mark()
             if self._anchored(way) or self._everything(way):
                 for chosen, value in way.choices:
-                    self.seating.choose(chosen, value)
+                    self.placement.choose(chosen, value)
                 for held in way.held:
-                    self.seating.win(held)
+                    self.placement.mark_satisfied(held)
                 return True
-            self.seating.undo(mark)
+            self.placement.undo(mark)
         return False
 
     # --- children and domains --------------------------------------------------------------------
@@ -81,8 +81,8 @@ class AffinitySearch:
         if not goal.topology:
             yield from self._inside(goal, mask)
             return
-        domains = TopologyDomains.of(self.seating, goal.topology, mask)
-        for _, value in ranked(self.seating, goal, domains, potential_of_members(goal, domains)):
+        domains = TopologyDomains.of(self.placement, goal.topology, mask)
+        for _, value in ranked(self.placement, goal, domains, potential_of_members(goal, domains)):
             for way in self._inside(goal, narrowed(mask, domains.ids, value)):
                 yield Alternative(way.loads, [(goal, value), *way.choices], way.held)
 
@@ -106,7 +106,9 @@ class AffinitySearch:
     def _hopeless(self, way: Alternative) -> bool:
         """A leaf that counting rules out by itself."""
         for leaf, mask in way.loads:
-            room = (min(lot.count, most(self.seating.trial, self.seating.shapes[lot.shape], mask)) for lot in leaf.lots)
+            room = (
+                min(lot.count, most(self.placement.trial, self.placement.shapes[lot.shape], mask)) for lot in leaf.lots
+            )
             if sum(room) < leaf.need:
                 return True
         return False
@@ -115,7 +117,7 @@ class AffinitySearch:
 
     def _anchored(self, way: Alternative) -> bool:
         """Seat one pod in each domain that could matter, and let the score place the rest around it."""
-        seating = self.seating
+        seating = self.placement
         tries = 0
         for leaf, at, mask in self._anchors(way):
             for slot in self._openings(way, leaf, at, mask):
@@ -134,7 +136,7 @@ class AffinitySearch:
     def _anchors(self, way: Alternative) -> Iterator[tuple[LeafGoal, int, Mask | None]]:
         """Who goes first: those that need nobody, the largest of them first."""
         found = [(leaf, at, mask) for leaf, mask in way.loads for at in range(len(leaf.lots))]
-        pods = self.seating.shapes
+        pods = self.placement.shapes
         found.sort(
             key=lambda f: (
                 not room_only_shrinks(pods[f[0].lots[f[1]].shape].pod),
@@ -145,17 +147,17 @@ class AffinitySearch:
 
     def _openings(self, way: Alternative, leaf: LeafGoal, at: int, mask: Mask | None) -> list[int]:
         """The best allowed node of every distinct domain, by the keys that any member looks at."""
-        trial, shapes = self.seating.trial, self.seating.shapes
+        trial, shapes = self.placement.trial, self.placement.shapes
         shape = shapes[leaf.lots[at].shape]
-        allowed = trial.allows(shape)
+        allowed = trial.feasible(shape)
         slots = np.flatnonzero(allowed if mask is None else allowed & mask)
         if not len(slots):
             return []
-        order = slots[np.lexsort((-self.seating.cluster.rank[slots], -trial.score(shape, slots)))]
+        order = slots[np.lexsort((-self.placement.cluster.rank[slots], -trial.score(shape, slots)))]
         keys = sorted({k for other, _ in way.loads for lot in other.lots for k in affinity_keys(shapes[lot.shape].pod)})
         if not keys:
             return order[:2].tolist()
-        views = zip(*(self.seating.cluster.labels(key)[order].tolist() for key in keys), strict=True)
+        views = zip(*(self.placement.cluster.labels(key)[order].tolist() for key in keys), strict=True)
         first: dict[tuple[int, ...], int] = {}
         for view, slot in zip(views, order.tolist(), strict=True):
             first.setdefault(view, slot)
@@ -174,7 +176,7 @@ class AffinitySearch:
         return not any(left > 0 for left in missing)
 
     def _seated(self, leaf: LeafGoal) -> int:
-        return sum(self.seating.seated(leaf, at) for at in range(len(leaf.lots)))
+        return sum(self.placement.seated(leaf, at) for at in range(len(leaf.lots)))
 
     # --- every order, every node -----------------------------------------------------------------
 
@@ -185,7 +187,7 @@ class AffinitySearch:
             self.complete = False
             return False
         one_kind = all(
-            room_only_shrinks(self.seating.shapes[lot.shape].pod) for leaf, _ in way.loads for lot in leaf.lots
+            room_only_shrinks(self.placement.shapes[lot.shape].pod) for leaf, _ in way.loads for lot in leaf.lots
         )
         return self._step(way, frozenset(), one_kind)
 
@@ -205,11 +207,11 @@ class AffinitySearch:
             options = must[:1] if must else options
         for index, leaf, at, slots, _ in options:
             for slot in slots:
-                mark = self.seating.mark()
-                self.seating.put(leaf, at, slot)
+                mark = self.placement.mark()
+                self.placement.put(leaf, at, slot)
                 if self._step(way, _with(state, index, at, slot), one_kind):
                     return True
-                self.seating.undo(mark)
+                self.placement.undo(mark)
                 if not self.complete:
                     return False
         return False
@@ -217,19 +219,19 @@ class AffinitySearch:
     def _options(self, way: Alternative) -> list[tuple[int, LeafGoal, int, list[int], bool]]:
         """Every lot that still has members to seat, with its nodes; the fewest nodes first."""
         found: list[tuple[int, LeafGoal, int, list[int], bool]] = []
-        trial = self.seating.trial
+        trial = self.placement.trial
         for index, (leaf, mask) in enumerate(way.loads):
             if self._seated(leaf) >= leaf.need:
                 continue
             for at, lot in enumerate(leaf.lots):
-                if self.seating.seated(leaf, at) >= lot.count:
+                if self.placement.seated(leaf, at) >= lot.count:
                     continue
-                shape = self.seating.shapes[lot.shape]
-                allowed = trial.allows(shape)
+                shape = self.placement.shapes[lot.shape]
+                allowed = trial.feasible(shape)
                 slots = np.flatnonzero(allowed if mask is None else allowed & mask)
                 must = len(leaf.lots) == 1 or leaf.need == leaf.pending
                 if len(slots):
-                    slots = slots[np.lexsort((-self.seating.cluster.rank[slots], -trial.score(shape, slots)))]
+                    slots = slots[np.lexsort((-self.placement.cluster.rank[slots], -trial.score(shape, slots)))]
                 found.append((index, leaf, at, slots.tolist(), must))
         return sorted(found, key=lambda option: len(option[3]))
 

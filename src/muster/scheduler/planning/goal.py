@@ -62,22 +62,22 @@ class BranchGoal:
 Goal = LeafGoal | BranchGoal
 
 
-def satisfied(demand: GroupRequest) -> bool:
+def satisfied(request: GroupRequest) -> bool:
     """Every minimum of the group holds already, without any new pod."""
-    if isinstance(demand, PodGroupRequest):
-        return demand.met
-    return sum(map(satisfied, demand.children)) >= demand.minimum
+    if isinstance(request, PodGroupRequest):
+        return request.met
+    return sum(map(satisfied, request.children)) >= request.minimum
 
 
-def admissible(demand: GroupRequest) -> bool:
+def admissible(request: GroupRequest) -> bool:
     """Enough members and children exist, and none is torn between two domains before its minimum holds."""
-    if satisfied(demand):
+    if satisfied(request):
         return True
-    if demand.topology and len(set(demand.domains)) > 1:
+    if request.topology and len(set(request.domains)) > 1:
         return False
-    if isinstance(demand, PodGroupRequest):
-        return demand.bound + len(demand.members) >= demand.minimum
-    return sum(map(admissible, demand.children)) >= demand.minimum
+    if isinstance(request, PodGroupRequest):
+        return request.bound + len(request.members) >= request.minimum
+    return sum(map(admissible, request.children)) >= request.minimum
 
 
 class GoalBuilder:
@@ -87,8 +87,8 @@ class GoalBuilder:
         self.shapes: list[Shape] = []
         self._index: dict[int, int] = {}
 
-    def build(self, demand: GroupRequest) -> Goal:
-        return self._leaf(demand) if isinstance(demand, PodGroupRequest) else self._branch(demand)
+    def build(self, request: GroupRequest) -> Goal:
+        return self._leaf(request) if isinstance(request, PodGroupRequest) else self._branch(request)
 
     def _leaf(self, leaf: PodGroupRequest) -> LeafGoal:
         torn = bool(leaf.topology) and len(set(leaf.domains)) > 1
@@ -132,11 +132,11 @@ class GoalBuilder:
         return BranchGoal(branch.key, need, bound, open_goals, tuple(done), topology, pin, signature)
 
 
-def _demand_leaves(demand: GroupRequest) -> Iterator[PodGroupRequest]:
-    if isinstance(demand, PodGroupRequest):
-        yield demand
+def _demand_leaves(request: GroupRequest) -> Iterator[PodGroupRequest]:
+    if isinstance(request, PodGroupRequest):
+        yield request
     else:
-        for child in demand.children:
+        for child in request.children:
             yield from _demand_leaves(child)
 
 

@@ -36,21 +36,21 @@ Rescue = Callable[[Goal, "Mask | None"], bool]
 
 class Greedy:
     def __init__(self, seating: PartialPlacement, budget: Budget, judging: DomainsEvaluated | None = None) -> None:
-        self.seating = seating
+        self.placement = seating
         self.budget = budget
         self.judging = judging
         self._burdens: dict[int, float] = {}
 
     # --- minima ----------------------------------------------------------------------------------
 
-    def secure(self, goal: Goal, mask: Mask | None) -> bool:
+    def place_minimum(self, goal: Goal, mask: Mask | None) -> bool:
         """Seat what the minimum of a group needs; all of it or nothing."""
-        mark = self.seating.mark()
+        mark = self.placement.mark()
         held = self._in_some_domain(goal, mask) if goal.topology else self._inside(goal, mask)
         if held:
-            self.seating.win(goal)
+            self.placement.mark_satisfied(goal)
         else:
-            self.seating.undo(mark)
+            self.placement.undo(mark)
         return held
 
     def _inside(self, goal: Goal, mask: Mask | None) -> bool:
@@ -75,7 +75,7 @@ class Greedy:
         while need > 0:
             left = []
             for child in waiting:
-                if need > 0 and self.secure(child, mask):
+                if need > 0 and self.place_minimum(child, mask):
                     need -= 1
                 else:
                     left.append(child)
@@ -87,9 +87,9 @@ class Greedy:
         return True
 
     def _dependent(self, goals: Sequence[Goal]) -> bool:
-        shapes = self.seating.shapes
+        shapes = self.placement.shapes
         return any(
-            not self.seating.trial.independent(shapes[lot.shape])
+            not self.placement.trial.independent(shapes[lot.shape])
             for goal in goals
             for leaf in all_leaves(goal)
             for lot in leaf.lots
@@ -97,7 +97,7 @@ class Greedy:
 
     def _leaf(self, leaf: LeafGoal, mask: Mask | None) -> bool:
         if len(leaf.lots) == 1:
-            return self._enough_seats(leaf, mask) and self.seating.take(leaf, 0, leaf.need, mask) == leaf.need
+            return self._enough_seats(leaf, mask) and self.placement.take(leaf, 0, leaf.need, mask) == leaf.need
         return self.seat_lots(leaf, leaf.need, mask) == 0
 
     def seat_lots(self, leaf: LeafGoal, missing: int, mask: Mask | None) -> int:
@@ -111,7 +111,7 @@ class Greedy:
         """Counting first: a large gang that cannot fit is not placed pod by pod to find out."""
         if leaf.need < WORTH_COUNTING:
             return True
-        return most(self.seating.trial, self.seating.shapes[leaf.lots[0].shape], mask) >= leaf.need
+        return most(self.placement.trial, self.placement.shapes[leaf.lots[0].shape], mask) >= leaf.need
 
     def _lots(self, leaf: LeafGoal, order: Sequence[int], wish: Sequence[int], missing: int, mask: Mask | None) -> int:
         """Go round while it helps: a lot may need the pods of another to be there first."""
@@ -119,8 +119,8 @@ class Greedy:
         while moved and missing:
             moved = False
             for at in order:
-                want = min(wish[at] - self.seating.seated(leaf, at), missing)
-                got = self.seating.take(leaf, at, want, mask) if want > 0 else 0
+                want = min(wish[at] - self.placement.seated(leaf, at), missing)
+                got = self.placement.take(leaf, at, want, mask) if want > 0 else 0
                 missing -= got
                 moved = moved or got > 0
         return missing
@@ -129,13 +129,13 @@ class Greedy:
 
     def _in_some_domain(self, goal: Goal, mask: Mask | None) -> bool:
         """The domain of the best score in which the minimum holds."""
-        domains = TopologyDomains.of(self.seating, goal.topology, mask)
-        found = potential(self.seating, goal, domains)
+        domains = TopologyDomains.of(self.placement, goal.topology, mask)
+        found = potential(self.placement, goal, domains)
         exact = isinstance(goal, LeafGoal) and len(goal.lots) == 1 and self._counts_are_exact(goal)
         if self.judging is not None and isinstance(goal, LeafGoal):
             self.judging.domains += 1 if goal.pin is not None else domains.count
-            self.judging.feasible += len(able_domains(self.seating, goal, domains, found))
-        order = ranked(self.seating, goal, domains, found, only_best=exact)
+            self.judging.feasible += len(able_domains(self.placement, goal, domains, found))
+        order = ranked(self.placement, goal, domains, found, only_best=exact)
         order = order[:1] if exact else order
         best: tuple[int, int] | None = None
         compared = 0
@@ -155,10 +155,10 @@ class Greedy:
         return best is not None and self._settle(goal, best[1], domains)
 
     def _counts_are_exact(self, leaf: LeafGoal) -> bool:
-        return self.seating.trial.independent(self.seating.shapes[leaf.lots[0].shape])
+        return self.placement.trial.independent(self.placement.shapes[leaf.lots[0].shape])
 
     def _settle(self, goal: Goal, value: int, domains: TopologyDomains) -> bool:
-        self.seating.choose(goal, value)
+        self.placement.choose(goal, value)
         return self._inside(goal, narrowed(domains.inside, domains.ids, value))
 
     def _try_domain(
@@ -166,7 +166,7 @@ class Greedy:
     ) -> int | None:
         """None if the minimum does not hold there; -1 if it holds and nothing can be better (it stays seated);
         else the score of the domain with extras, and nothing stays."""
-        seating = self.seating
+        seating = self.placement
         mark = seating.mark()
         if not self._settle(goal, value, domains):
             self.budget.spend(self._placed(mark) // PODS_PER_STEP)
@@ -186,13 +186,13 @@ class Greedy:
         return reached
 
     def _placed(self, mark: Mark) -> int:
-        return sum(len(slots) for _, _, slots in self.seating.since(mark))
+        return sum(len(slots) for _, _, slots in self.placement.since(mark))
 
     def _score(self, goal: Goal, value: int, domains: TopologyDomains, mark: Mark) -> int:
         """The seats are on the trial, so they are part of the usage already; pods are scaled to the largest hope."""
         pods = np.array([goal.bound + self._placed(mark), goal.bound + float(goal_size(goal))])
         values = np.array([value, value])
-        return int(score(self.seating, domains, values, pods, np.zeros((2, 2)))[0])
+        return int(score(self.placement, domains, values, pods, np.zeros((2, 2)))[0])
 
     # --- extras ----------------------------------------------------------------------------------
 
@@ -200,38 +200,38 @@ class Greedy:
         """The nodes that later members of a group may use."""
         if not goal.topology:
             return mask
-        ids = self.seating.cluster.labels(goal.topology)
-        value = self.seating.domain_of(goal)
+        ids = self.placement.cluster.labels(goal.topology)
+        value = self.placement.domain_of(goal)
         if value is None and goal.pin is not None:
-            value = self.seating.cluster.label_id(goal.topology, goal.pin) if goal.pin else 0
+            value = self.placement.cluster.label_id(goal.topology, goal.pin) if goal.pin else 0
         if value is None:
             value = self._free_domain(goal, mask)
         return narrowed(mask, ids, value) if value else np.zeros(len(ids), dtype=bool)
 
     def _free_domain(self, goal: Goal, mask: Mask | None) -> int:
         """A domain for a group that holds without any running member: the best that takes at least one pod."""
-        domains = TopologyDomains.of(self.seating, goal.topology, mask)
-        order = ranked(self.seating, goal, domains, potential(self.seating, goal, domains))
+        domains = TopologyDomains.of(self.placement, goal.topology, mask)
+        order = ranked(self.placement, goal, domains, potential(self.placement, goal, domains))
         if not order:
             return 0
-        self.seating.choose(goal, order[0][1])
+        self.placement.choose(goal, order[0][1])
         return order[0][1]
 
-    def complete(self, goal: Goal, mask: Mask | None, rescue: Rescue) -> None:
+    def add_children(self, goal: Goal, mask: Mask | None, rescue: Rescue) -> None:
         """Further children of branches that hold, the easiest first."""
         if isinstance(goal, LeafGoal):
             return
         mask = self.scope_of(goal, mask)
         for child in sorted(goal.open, key=self._eagerness):
-            if not self.seating.won(child) and not self.secure(child, mask):
+            if not self.placement.won(child) and not self.place_minimum(child, mask):
                 rescue(child, mask)
         for child in goal.open:
-            if self.seating.won(child):
-                self.complete(child, mask, rescue)
+            if self.placement.won(child):
+                self.add_children(child, mask, rescue)
         for child in goal.done:
-            self.complete(child, mask, rescue)
+            self.add_children(child, mask, rescue)
 
-    def fill(self, goal: Goal, mask: Mask | None) -> None:
+    def add_extras(self, goal: Goal, mask: Mask | None) -> None:
         """The remaining members of groups that hold."""
         mask = self.scope_of(goal, mask)
         if isinstance(goal, LeafGoal):
@@ -240,31 +240,31 @@ class Greedy:
         self._fill_children(goal, mask)
 
     def _fill_children(self, goal: BranchGoal, mask: Mask | None) -> None:
-        running = [child for child in goal.open if self.seating.won(child)]
+        running = [child for child in goal.open if self.placement.won(child)]
         for child in sorted([*running, *goal.done], key=lambda child: -top_priority(child)):
-            self.fill(child, mask)
+            self.add_extras(child, mask)
 
     def _fill_leaf(self, leaf: LeafGoal, mask: Mask | None) -> None:
         if len(leaf.lots) == 1:
-            rest = leaf.lots[0].count - self.seating.seated(leaf, 0)
+            rest = leaf.lots[0].count - self.placement.seated(leaf, 0)
             if rest:
-                self.seating.take(leaf, 0, rest, mask)
+                self.placement.take(leaf, 0, rest, mask)
             return
         at_of = {leaf.lots[at].members[k].uid: at for at in range(len(leaf.lots)) for k in range(leaf.lots[at].count)}
         waiting = [
-            member for at, lot in enumerate(leaf.lots) for member in lot.members[self.seating.seated(leaf, at) :]
+            member for at, lot in enumerate(leaf.lots) for member in lot.members[self.placement.seated(leaf, at) :]
         ]
         order = {member.uid: index for index, member in enumerate(leaf.members)}
         waiting.sort(key=lambda member: order[member.uid])
         for at, run in groupby(waiting, key=lambda member: at_of[member.uid]):
-            self.seating.take(leaf, at, len(list(run)), mask)
+            self.placement.take(leaf, at, len(list(run)), mask)
 
     def _extras_inside(self, goal: Goal, inside: Mask) -> None:
         """Extras of a group whose domain was just settled."""
         if isinstance(goal, BranchGoal):
             for child in sorted(goal.open, key=self._eagerness):
-                if not self.seating.won(child):
-                    self.secure(child, inside)
+                if not self.placement.won(child):
+                    self.place_minimum(child, inside)
             self._fill_children(goal, inside)
         else:
             self._fill_leaf(goal, inside)
@@ -286,8 +286,8 @@ class Greedy:
         """The largest share of any resource that one pod takes of the cluster."""
         known = self._burdens.get(-1 - shape)
         if known is None:
-            alloc = self.seating.cluster.alloc
-            wanted = self.seating.shapes[shape].request_vector(self.seating.cluster)
+            alloc = self.placement.cluster.alloc
+            wanted = self.placement.shapes[shape].request_vector(self.placement.cluster)
             known = float((wanted / np.maximum(alloc.sum(axis=1), 1)).max())
             self._burdens[-1 - shape] = known
         return known

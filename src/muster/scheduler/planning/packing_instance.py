@@ -22,7 +22,7 @@ class ScopedRequest:
     """A leaf that has its scope: `need` of its members must sit there."""
 
     leaf: LeafGoal
-    scope: NodeSet
+    nodes: NodeSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,17 @@ class PackingInstance:
                     self._add_fixed(pooled, load, index, lot.shape, min(leaf.need, lot.count))
                 continue
             for index, lot in enumerate(leaf.lots):
-                self._add(load.scope, lot.shape, lot.count, lot.preferred, len(self.needs))
+                self._add(load.nodes, lot.shape, lot.count, lot.preferred, len(self.needs))
                 self._shares[-1].append((leaf, index, lot.count))
             self.needs.append(leaf.need)
 
     def _add_fixed(
         self, pooled: dict[tuple[int, NodeSet], int], load: ScopedRequest, index: int, shape: int, count: int
     ) -> None:
-        at = pooled.get((shape, load.scope))
+        at = pooled.get((shape, load.nodes))
         if at is None:
-            at = pooled[(shape, load.scope)] = len(self.shapes)
-            self._add(load.scope, shape, 0, 0, -1)
+            at = pooled[(shape, load.nodes)] = len(self.shapes)
+            self._add(load.nodes, shape, 0, 0, -1)
         self.counts[at] += count
         self.preferred[at] += count
         self._shares[at].append((load.leaf, index, count))
@@ -96,9 +96,9 @@ class PackingInstance:
         self.rows = rows
         divisors = np.gcd.reduce(wanted[:, rows], axis=0)
         self.requests: Ints = wanted[:, rows] // divisors
-        demand = (self.requests * np.asarray(self.counts, dtype=np.int64)[:, None]).sum(axis=0)
+        request = (self.requests * np.asarray(self.counts, dtype=np.int64)[:, None]).sum(axis=0)
         free = board.free[np.ix_(rows, self.nodes)] // divisors[:, None]
-        self.free: Ints = np.clip(free, 0, demand[:, None])
+        self.free: Ints = np.clip(free, 0, request[:, None])
 
     @property
     def types(self) -> int:

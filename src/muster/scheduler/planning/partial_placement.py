@@ -64,7 +64,7 @@ class PartialPlacement:
         self._domains.append((goal, value))
         self._values[id(goal)] = value
 
-    def win(self, goal: Goal) -> None:
+    def mark_satisfied(self, goal: Goal) -> None:
         """The minimum of a group holds with the seats taken so far."""
         self._won.append(goal)
         self._winners.add(id(goal))

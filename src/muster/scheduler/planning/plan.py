@@ -39,7 +39,7 @@ DEFAULT_STEPS = 2500
 
 
 def plan(
-    demand: GroupRequest,
+    request: GroupRequest,
     trial: Trial,
     budget: Budget,
     *,
@@ -48,41 +48,41 @@ def plan(
     judging: DomainsEvaluated | None = None,
 ) -> Verdict:
     """Seats for a demand, or a proof that there are none, or what was tried."""
-    alone = _one_pod(demand, trial, scope)
+    alone = _one_pod(request, trial, scope)
     if alone is not None:
         return alone
     builder = GoalBuilder()
-    goal = builder.build(demand)
+    goal = builder.build(request)
     start = trial.mark()
     try:
-        planner = _Planner(demand, goal, PartialPlacement(trial, builder.shapes), budget, scope, judging)
+        planner = _Planner(request, goal, PartialPlacement(trial, builder.shapes), budget, scope, judging)
         return planner.run(extras)
     finally:
         trial.undo(start)
 
 
-def _one_pod(demand: GroupRequest, trial: Trial, scope: Mask | None) -> Placed | None:
+def _one_pod(request: GroupRequest, trial: Trial, scope: Mask | None) -> Placed | None:
     """A single member that needs no company: the best node, without trying anything out."""
-    if not isinstance(demand, PodGroupRequest) or len(demand.members) != 1 or demand.topology or demand.need > 1:
+    if not isinstance(request, PodGroupRequest) or len(request.members) != 1 or request.topology or request.need > 1:
         return None
-    member = demand.members[0]
+    member = request.members[0]
     slot = trial.best(member.shape, scope)
     if slot < 0:
         return None
-    return Placed((Assignment(member.uid, trial.cluster.names[slot], slot),), frozenset({demand.key}))
+    return Placed((Assignment(member.uid, trial.cluster.names[slot], slot),), frozenset({request.key}))
 
 
 class _Planner:
     def __init__(
         self,
-        demand: GroupRequest,
+        request: GroupRequest,
         goal: Goal,
         seating: PartialPlacement,
         budget: Budget,
         mask: Mask | None,
         judging: DomainsEvaluated | None,
     ) -> None:
-        self.demand = demand
+        self.demand = request
         self.goal = goal
         self.seating = seating
         self.budget = budget
@@ -97,15 +97,15 @@ class _Planner:
             return self._more() if extras else self._nothing_new()
         if not admissible(self.demand):
             return Infeasible(self.diagnosis.inadmissible(self.demand), self.budget.spent)
-        if not self.greedy.secure(self.goal, self.mask) and not self._rescue(self.goal, self.mask):
+        if not self.greedy.place_minimum(self.goal, self.mask) and not self._rescue(self.goal, self.mask):
             return self._failed(self.goal, self._last)
         if extras:
             self._add_extras()
         return self._placed()
 
     def _add_extras(self) -> None:
-        self.greedy.complete(self.goal, self.mask, self._rescue)
-        self.greedy.fill(self.goal, self.mask)
+        self.greedy.add_children(self.goal, self.mask, self._rescue)
+        self.greedy.add_extras(self.goal, self.mask)
 
     def _placed(self) -> Placed:
         label = self.seating.cluster.label_value
@@ -117,7 +117,7 @@ class _Planner:
 
     def _more(self) -> Verdict:
         """All minima hold: success means at least one more pod."""
-        self.seating.win(self.goal)
+        self.seating.mark_satisfied(self.goal)
         self._add_extras()
         return self._placed() if self.seating.count else self._nothing_new()
 
@@ -126,7 +126,7 @@ class _Planner:
         proofs: list[Proof] = []
         undecided: Undecided | None = None
         for chain in _ways_to_grow(self.goal):
-            if self.greedy.secure(chain, self.mask) or self._rescue(chain, self.mask):
+            if self.greedy.place_minimum(chain, self.mask) or self._rescue(chain, self.mask):
                 return self._placed()
             verdict = self._failed(chain, self._last)
             if isinstance(verdict, Undecided):
@@ -158,7 +158,7 @@ class _Planner:
             held = search.secure(goal, mask)
             self._last = NotFound(search.complete, search.counted, orders=search.orders)
         if held:
-            seating.win(goal)
+            seating.mark_satisfied(goal)
         else:
             self._lost[key] = self._last
         return held
@@ -211,7 +211,7 @@ class _Planner:
         for goal, value in found.domains:
             self.seating.choose(goal, value)
         for goal in found.held:
-            self.seating.win(goal)
+            self.seating.mark_satisfied(goal)
         return True
 
     def _seat_by_rule(self, wishes: list[tuple[LeafGoal, int, int, int]]) -> bool:
@@ -221,7 +221,7 @@ class _Planner:
         while waiting:
             left: list[tuple[LeafGoal, int, int]] = []
             for leaf, lot, slot in waiting:
-                if trial.allows(shapes[leaf.lots[lot].shape])[slot]:
+                if trial.feasible(shapes[leaf.lots[lot].shape])[slot]:
                     self.seating.put(leaf, lot, slot)
                 else:
                     left.append((leaf, lot, slot))
@@ -254,18 +254,18 @@ def _ways_to_grow(goal: Goal) -> list[Goal]:
     ]
 
 
-def _holding(demand: GroupRequest) -> frozenset[EntityKey]:
+def _holding(request: GroupRequest) -> frozenset[EntityKey]:
     """Groups whose minimum held before."""
-    found = {demand.key} if satisfied(demand) else set[EntityKey]()
-    if isinstance(demand, CompositeRequest):
-        for child in demand.children:
+    found = {request.key} if satisfied(request) else set[EntityKey]()
+    if isinstance(request, CompositeRequest):
+        for child in request.children:
             found |= _holding(child)
     return frozenset(found)
 
 
-def _all(demand: GroupRequest) -> Iterator[GroupRequest]:
-    yield demand
-    for child in demand.children if isinstance(demand, CompositeRequest) else ():
+def _all(request: GroupRequest) -> Iterator[GroupRequest]:
+    yield request
+    for child in request.children if isinstance(request, CompositeRequest) else ():
         yield from _all(child)
 
 

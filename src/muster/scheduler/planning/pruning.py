@@ -61,7 +61,7 @@ class DomainSymmetry:
     ) -> TriedDomains:
         if _keys(goal) != {goal.topology} or goal.pin is not None:
             return TriedDomains(self, None)
-        others = [load.scope.bits for load in loads]
+        others = [load.nodes.bits for load in loads]
         for other, where, settled in rest:
             if not where.bits & scope.bits:
                 continue
@@ -128,7 +128,7 @@ class DomainBounds:
             taken: dict[NodeSet, int] = defaultdict(int)
             for load in loads:
                 if len(load.leaf.lots) == 1 and load.leaf.lots[0].shape == shape:
-                    taken[load.scope] += load.leaf.need
+                    taken[load.nodes] += load.leaf.need
             seats = self.board.seats(shape)
             domains = self.board.domains(scope, key).values()
             room = [max(0, int(seats[domain.nodes].sum()) - taken[domain]) for domain in domains]
@@ -138,16 +138,16 @@ class DomainBounds:
         return False
 
     def _wasted(self, leaves: list[LeafGoal], scope: NodeSet, key: str, loads: tuple[ScopedRequest, ...]) -> bool:
-        demands = np.array([self._demand(leaf) for leaf in leaves])
-        usable = np.zeros(demands.shape[1], dtype=np.int64)
+        requests = np.array([self._demand(leaf) for leaf in leaves])
+        usable = np.zeros(requests.shape[1], dtype=np.int64)
         for domain in self.board.domains(scope, key).values():
             left = self._total(domain).copy()
             for load in loads:
-                if load.scope is domain:
+                if load.nodes is domain:
                     left -= self._demand(load.leaf)
-            if (demands <= left).all(axis=1).any():
+            if (requests <= left).all(axis=1).any():
                 usable += left
-        return bool((demands.sum(axis=0) > usable).any())
+        return bool((requests.sum(axis=0) > usable).any())
 
     def _total(self, domain: NodeSet) -> Ints:
         known = self._totals.get(domain)

@@ -33,16 +33,16 @@ MOST_SEATED = 200
 class ShortageFinder:
     def __init__(self, greedy: Greedy) -> None:
         self.greedy = greedy
-        self.seating = greedy.seating
+        self.placement = greedy.placement
         self._within = ("", "")  # the enclosing domain that is being looked at
 
     # --- what is short ---------------------------------------------------------------------------
 
     def shortages(self, goal: Goal, mask: Mask | None) -> tuple[Shortage, ...]:
         """What a group lacks, the deepest cause first and the nearest domain before others."""
-        mark = self.seating.mark()
+        mark = self.placement.mark()
         found = self._leaf(goal, mask) if isinstance(goal, LeafGoal) else self._branch(goal, mask)
-        self.seating.undo(mark)
+        self.placement.undo(mark)
         return tuple(found)
 
     def _leaf(self, leaf: LeafGoal, mask: Mask | None) -> list[Shortage]:
@@ -58,28 +58,28 @@ class ShortageFinder:
         """Seat as many as possible; what the scope then lacks for the next one."""
         if not leaf.lots:
             return Shortage(leaf.key, key, domain, 0, max(1, leaf.need), (("pending members", 0),), within=self._within)
-        room = [most(self.seating.trial, self.seating.shapes[lot.shape], mask) for lot in leaf.lots]
+        room = [most(self.placement.trial, self.placement.shapes[lot.shape], mask) for lot in leaf.lots]
         counted = min(leaf.need, sum(min(lot.count, have) for lot, have in zip(leaf.lots, room, strict=True)))
-        independent = all(self.seating.trial.independent(self.seating.shapes[lot.shape]) for lot in leaf.lots)
+        independent = all(self.placement.trial.independent(self.placement.shapes[lot.shape]) for lot in leaf.lots)
         if independent and len(leaf.lots) == 1:
             return self._one_kind(leaf, key, domain, mask, counted)
         if not independent and leaf.need > MOST_SEATED:  # one by one this would take too long
             return Shortage(leaf.key, key, domain, counted, leaf.need, within=self._within)
         worst = max(range(len(room)), key=lambda at: leaf.lots[at].preferred - room[at])
         empty = dict(self._short_of(leaf.lots[worst].shape, mask))
-        mark = self.seating.mark()
+        mark = self.placement.mark()
         missing = self.greedy.seat_lots(leaf, leaf.need, mask)
-        unseated = [at for at, lot in enumerate(leaf.lots) if self.seating.seated(leaf, at) < lot.preferred]
+        unseated = [at for at, lot in enumerate(leaf.lots) if self.placement.seated(leaf, at) < lot.preferred]
         worst = worst if not unseated or worst in unseated else unseated[0]
         lacking = self._lacking(leaf.lots[worst].shape, missing, mask) if missing else ()
-        self.seating.undo(mark)
+        self.placement.undo(mark)
         nodes = empty.get(lacking[0][0], 0) if lacking else 0
         return Shortage(leaf.key, key, domain, leaf.need - missing, leaf.need, lacking, nodes, self._within)
 
     def _one_kind(self, leaf: LeafGoal, key: str, domain: str, mask: Mask | None, seats: int) -> Shortage:
         """The same for members that are all alike, by arithmetic."""
         missing, index = leaf.need - seats, leaf.lots[0].shape
-        taken = self.seating.trial.seats(self.seating.shapes[index])
+        taken = self.placement.trial.seats(self.placement.shapes[index])
         lacking = self._lacking(index, missing, mask, taken) if missing else ()
         nodes = dict(self._short_of(index, mask)).get(lacking[0][0], 0) if lacking else 0
         return Shortage(leaf.key, key, domain, seats, leaf.need, lacking, nodes, self._within)
@@ -89,10 +89,10 @@ class ShortageFinder:
 
         `taken` pods of the shape are taken to be on each node already.
         """
-        cluster, shape = self.seating.cluster, self.seating.shapes[index]
+        cluster, shape = self.placement.cluster, self.placement.shapes[index]
         wanted = shape.request_vector(cluster)
         open_to_it = (
-            cluster.alive & self.seating.trial.feasibility(shape).node_ok
+            cluster.alive & self.placement.trial.feasibility(shape).node_ok
         )  # elsewhere it is not room that is missing
         inside = open_to_it if mask is None else open_to_it & mask
         found: list[tuple[str, int]] = []
@@ -109,20 +109,20 @@ class ShortageFinder:
         self, index: int, missing: int, mask: Mask | None, taken: Ints | None = None
     ) -> tuple[tuple[str, int], ...]:
         """The scarcest resources and by how much they are short, or else the rules that keep nodes away."""
-        cluster, shape = self.seating.cluster, self.seating.shapes[index]
+        cluster, shape = self.placement.cluster, self.placement.shapes[index]
         short = self._short_of(index, mask, taken)
         if short:
             wanted = shape.request_vector(cluster)
             top = [name for name, nodes in short if nodes == short[0][1]]
             return tuple((name, missing * int(wanted[cluster.row[name]])) for name in top)
-        refusals = self.seating.trial.why_not(shape, mask)
+        refusals = self.placement.trial.diagnose(shape, mask)
         return tuple(sorted(refusals.counts.items(), key=lambda item: (-item[1], item[0]))[:2])
 
     def _nearest(self, goal: Goal, mask: Mask | None) -> list[tuple[str, Mask]]:
         """The domains with the most room for a group."""
-        cluster = self.seating.cluster
-        domains = TopologyDomains.of(self.seating, goal.topology, mask)
-        pods = potential(self.seating, goal, domains).pods
+        cluster = self.placement.cluster
+        domains = TopologyDomains.of(self.placement, goal.topology, mask)
+        pods = potential(self.placement, goal, domains).pods
         values = np.flatnonzero(np.bincount(domains.ids))
         values = values[values > 0]
         if goal.pin is not None:
@@ -139,11 +139,11 @@ class ShortageFinder:
         causes: list[Shortage] = []
         outside = self._within
         for name, inside in self._nearest(goal, mask):
-            mark = self.seating.mark()
+            mark = self.placement.mark()
             self._within = (goal.topology, name)
             below, held = self._children(goal, inside)
             self._within = outside
-            self.seating.undo(mark)
+            self.placement.undo(mark)
             own.append(Shortage(goal.key, goal.topology, name, held, goal.need, (("children", goal.need - held),)))
             causes = causes or below
         if not own:
@@ -156,7 +156,7 @@ class ShortageFinder:
         failed: list[Goal] = []
         held = 0
         for child in self.greedy.in_order(goal):
-            if self.greedy.secure(child, mask):
+            if self.greedy.place_minimum(child, mask):
                 held += 1
             else:
                 failed.append(child)
@@ -195,7 +195,9 @@ class ShortageFinder:
 
     def _inside_fits(self, goal: Goal, mask: Mask | None) -> bool:
         if isinstance(goal, LeafGoal):
-            room = (min(lot.count, most(self.seating.trial, self.seating.shapes[lot.shape], mask)) for lot in goal.lots)
+            room = (
+                min(lot.count, most(self.placement.trial, self.placement.shapes[lot.shape], mask)) for lot in goal.lots
+            )
             return sum(room) >= goal.need
         return sum(self._fits_alone(child, mask) for child in goal.open) >= goal.need
 
@@ -204,45 +206,45 @@ class ShortageFinder:
         question, weighed = last.weighed
         weights: dict[int, int] = {}
         for shape, weight in zip(question.shapes, weighed.weights, strict=True):
-            if weights.setdefault(self.seating.shapes[shape].id, weight) != weight:
+            if weights.setdefault(self.placement.shapes[shape].id, weight) != weight:
                 return None
         if len(set(question.scopes)) > 1 or question.board.limited:
             return None
         pairs = tuple(sorted(weights.items()))
         return WeightProof(goal.key, pairs, weighed.required, weighed.available, shortages)
 
-    def nothing_new(self, demand: GroupRequest, proofs: Sequence[Proof]) -> Proof:
+    def nothing_new(self, request: GroupRequest, proofs: Sequence[Proof]) -> Proof:
         """All minima hold and no pod can be added: one proof for every single thing that could be."""
         if len(proofs) == 1:
             return proofs[0]
         shortages = tuple(shortage for proof in proofs for shortage in proof.shortages)
         counting = tuple(proof for proof in proofs if isinstance(proof, CountingProof))
         if len(counting) == len(proofs):
-            return CountingProof(demand.key, shortages[:NEAREST], counting)
+            return CountingProof(request.key, shortages[:NEAREST], counting)
         steps = sum(proof.steps for proof in proofs if isinstance(proof, ExhaustionProof))
-        return ExhaustionProof(demand.key, 0, 0, steps, shortages)
+        return ExhaustionProof(request.key, 0, 0, steps, shortages)
 
-    def inadmissible(self, demand: GroupRequest) -> CountingProof:
+    def inadmissible(self, request: GroupRequest) -> CountingProof:
         """Too few members or children exist, or they already run in several domains."""
-        children = demand.children if isinstance(demand, CompositeRequest) else ()
+        children = request.children if isinstance(request, CompositeRequest) else ()
         failing = tuple(self.inadmissible(child) for child in children if not admissible(child))
-        return CountingProof(demand.key, tuple(excluded(demand)), failing)
+        return CountingProof(request.key, tuple(excluded(request)), failing)
 
 
-def excluded(demand: GroupRequest) -> Iterator[Shortage]:
+def excluded(request: GroupRequest) -> Iterator[Shortage]:
     """What keeps a group from being tried at all."""
-    if admissible(demand):
+    if admissible(request):
         return
-    values = sorted(set(demand.domains))
-    if demand.topology and len(values) > 1:
+    values = sorted(set(request.domains))
+    if request.topology and len(values) > 1:
         lacking = ((f"one domain: members run in {', '.join(values)} already", 0),)
-        yield Shortage(demand.key, demand.topology, "", 0, demand.minimum, lacking)
-    elif isinstance(demand, PodGroupRequest):
-        have = demand.bound + len(demand.members)
-        yield Shortage(demand.key, "", "", have, demand.minimum, (("members", demand.minimum - have),))
+        yield Shortage(request.key, request.topology, "", 0, request.minimum, lacking)
+    elif isinstance(request, PodGroupRequest):
+        have = request.bound + len(request.members)
+        yield Shortage(request.key, "", "", have, request.minimum, (("members", request.minimum - have),))
     else:
-        have = sum(map(admissible, demand.children))
-        yield Shortage(demand.key, "", "", have, demand.minimum, (("children", demand.minimum - have),))
+        have = sum(map(admissible, request.children))
+        yield Shortage(request.key, "", "", have, request.minimum, (("children", request.minimum - have),))
 
 
 def _chooses(goal: Goal) -> bool:

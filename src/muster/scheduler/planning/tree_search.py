@@ -195,7 +195,7 @@ class TreeSearch:
         def room(item: tuple[int, NodeSet]) -> tuple[int, int]:
             _, domain = item
             seats = sum(int(self.board.seats(shape)[domain.nodes].sum()) for shape in shapes)
-            taken = sum(load.leaf.need for load in loads if load.scope.bits & domain.bits)
+            taken = sum(load.leaf.need for load in loads if load.nodes.bits & domain.bits)
             left = seats - taken
             return (left if left >= goal.need else seats + 2**40, int(self.board.rank[domain.nodes].min()))
 
@@ -303,7 +303,7 @@ class TreeSearch:
         return self._names.setdefault(signature, len(self._names))
 
     def _loads_key(self, loads: tuple[ScopedRequest, ...]) -> object:
-        return tuple(sorted((self._name(load.leaf.signature), id(load.scope)) for load in loads))
+        return tuple(sorted((self._name(load.leaf.signature), id(load.nodes)) for load in loads))
 
     def _state(self, tasks: tuple[Task, ...], loads: tuple[ScopedRequest, ...]) -> object:
         wanted = tuple(sorted((self._name(goal.signature), id(scope), done) for goal, scope, done in tasks))
@@ -333,7 +333,7 @@ def _components(loads: tuple[ScopedRequest, ...]) -> list[tuple[ScopedRequest, .
     """Loads that share nodes, directly or through others, belong together."""
     parts: list[tuple[int, list[ScopedRequest]]] = []
     for load in loads:
-        bits, joined = load.scope.bits, [load]
+        bits, joined = load.nodes.bits, [load]
         apart: list[tuple[int, list[ScopedRequest]]] = []
         for other_bits, members in parts:
             if other_bits & bits:

@@ -21,20 +21,20 @@ Floats = npt.NDArray[np.float64]
 class NodeResourcesBalancedAllocation(Plugin):
     name = "NodeResourcesBalancedAllocation"
     weight = 1
-    scores = DependsOn.LOAD
-    arguments = frozenset(("resources",))
+    score_depends_on = DependsOn.USAGE
+    known_args = frozenset(("resources",))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)
         self.resources = weighted_resources(self.args.get("resources"))
 
-    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def score_applies(self, shape: Shape, cluster: Cluster) -> bool:
         return any(shape.amounts.get(name) for name, _ in self.resources)
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         return self._score(shape, cluster, slots, 0)
 
-    def score_ahead(self, shape: Shape, cluster: Cluster, slots: Ints, ahead: Ints) -> Ints:
+    def score_after(self, shape: Shape, cluster: Cluster, slots: Ints, ahead: Ints) -> Ints:
         return self._score(shape, cluster, slots, ahead)
 
     def _score(self, shape: Shape, cluster: Cluster, slots: Slots, ahead: int | Ints) -> Ints:

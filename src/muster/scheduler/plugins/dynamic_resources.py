@@ -12,16 +12,16 @@ from muster.scheduler.framework.shape import Shape
 
 class DynamicResources(Plugin):
     name = "DynamicResources"
-    filters = DependsOn.NODE
-    text = "pod has dynamic resource claims, which this scheduler does not support"
-    final = True
-    arguments = None
+    filter_depends_on = DependsOn.NODE
+    message = "pod has dynamic resource claims, which this scheduler does not support"
+    unresolvable = True
+    known_args = None
 
     def concerns(self, shape: Shape) -> bool:
         return bool(shape.pod.spec.resource_claims)
 
-    def rejects(self, shape: Shape, cluster: Cluster) -> str | None:
-        return self.text if self.concerns(shape) else None
+    def pre_filter(self, shape: Shape, cluster: Cluster) -> str | None:
+        return self.message if self.concerns(shape) else None
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         return np.zeros(cluster.alive[slots].shape, dtype=np.bool_)

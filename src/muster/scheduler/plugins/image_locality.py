@@ -22,10 +22,10 @@ _MOST_EACH = 1000 * _MIB
 class ImageLocality(Plugin):
     name = "ImageLocality"
     weight = 1
-    scores = DependsOn.NODE
+    score_depends_on = DependsOn.NODE
     watches = frozenset(("images",))
 
-    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def score_applies(self, shape: Shape, cluster: Cluster) -> bool:
         return any(cluster.image_sizes(image).any() for image in _images(shape))
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:

@@ -53,11 +53,11 @@ class _Wishes(NamedTuple):
 class InterPodAffinity(Plugin):
     name = "InterPodAffinity"
     weight = 2
-    filters = scores = DependsOn.PODS
-    entangles = True
-    text = "node(s) didn't match pod affinity rules"
-    arguments = frozenset(("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"))
-    cures = frozenset((NODE_ADDED, NODE_REMOVED, NODE_LABELS, POD_PLACED, POD_GONE, POD_CHANGED, NAMESPACE))
+    filter_depends_on = score_depends_on = DependsOn.PODS
+    couples_pods = True
+    message = "node(s) didn't match pod affinity rules"
+    known_args = frozenset(("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"))
+    requeue_on = frozenset((NODE_ADDED, NODE_REMOVED, NODE_LABELS, POD_PLACED, POD_GONE, POD_CHANGED, NAMESPACE))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)
@@ -68,15 +68,15 @@ class InterPodAffinity(Plugin):
 
     # --- filtering ---------------------------------------------------------------------------------
 
-    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
         wishes = _wishes(shape, cluster)
         return bool(wishes.together or wishes.apart or _refusing(shape, cluster))
 
-    def sees_own_like(self, shape: Shape, cluster: Cluster) -> bool:
+    def affected_by_own_shape(self, shape: Shape, cluster: Cluster) -> bool:
         wishes = _wishes(shape, cluster)
         return bool(wishes.jealous or (wishes.together and wishes.company))
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         wishes = _wishes(shape, cluster)
         ok = self._together(wishes, cluster, slots)
         for near in (*wishes.apart, *_refusing(shape, cluster)):
@@ -84,7 +84,7 @@ class InterPodAffinity(Plugin):
                 ok &= near.counts(cluster, slots) == 0
         return ok
 
-    def seats(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints | None:
+    def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints | None:
         keys = _wishes(shape, cluster).jealous
         if not keys:
             return None
@@ -102,10 +102,10 @@ class InterPodAffinity(Plugin):
         alone = wishes.company and not any(near.tally.by(near.key).any() for near in wishes.together)
         return ok if alone else ok & found
 
-    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+    def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         wishes = _wishes(shape, cluster)
         ok = self._together(wishes, cluster, slots)
-        yield FilterStatus(self.text, slots[~ok], True, self.name)
+        yield FilterStatus(self.message, slots[~ok], True, self.name)
         for nears, text in ((wishes.apart, _OWN_ANTI), (_refusing(shape, cluster), _OTHERS_ANTI)):
             slots = slots[ok]
             ok = np.ones(slots.shape, dtype=np.bool_)
@@ -115,7 +115,7 @@ class InterPodAffinity(Plugin):
 
     # --- scoring -----------------------------------------------------------------------------------
 
-    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def score_applies(self, shape: Shape, cluster: Cluster) -> bool:
         own = _wishes(shape, cluster).preferred
         return bool(own) or (not self.ignores_others and bool(self._liking(shape, cluster)))
 
@@ -136,13 +136,13 @@ class InterPodAffinity(Plugin):
             found = ((what, weights.get(what.kind, what.weight), tally) for what, tally in _selecting(shape, cluster))
             return [_Near(tally, what.topology, weight) for what, weight, tally in found if weight]
 
-        return shape.fresh((self, "liking"), cluster.tallies.version, find)
+        return shape.fresh((self, "liking"), cluster.pod_counts.version, find)
 
 
 def _selecting(shape: Shape, cluster: Cluster) -> Iterable[tuple[CarriedTerm, PodCount]]:
     """The terms carried by running pods that select this shape."""
-    for what, tally in cluster.tallies.carried():
-        if isinstance(what, CarriedTerm) and what.topology and cluster.tallies.selects(what.term, shape.label_class):
+    for what, tally in cluster.pod_counts.carried():
+        if isinstance(what, CarriedTerm) and what.topology and cluster.pod_counts.selects(what.term, shape.label_class):
             yield what, tally
 
 
@@ -150,15 +150,15 @@ def _refusing(shape: Shape, cluster: Cluster) -> list[_Near]:
     def find() -> list[_Near]:
         return [_Near(tally, what.topology) for what, tally in _selecting(shape, cluster) if what.kind == "anti"]
 
-    return shape.fresh("refusing anti-affinity", cluster.tallies.version, find)
+    return shape.fresh("refusing anti-affinity", cluster.pod_counts.version, find)
 
 
 def _wishes(shape: Shape, cluster: Cluster) -> _Wishes:
-    return shape.fresh("pod affinity", cluster.tallies.version, lambda: _compile(shape, cluster))
+    return shape.fresh("pod affinity", cluster.pod_counts.version, lambda: _compile(shape, cluster))
 
 
 def _compile(shape: Shape, cluster: Cluster) -> _Wishes:
-    pod, tallies = shape.pod, cluster.tallies
+    pod, tallies = shape.pod, cluster.pod_counts
     affinity = pod.spec.affinity or Affinity()
     together = apart = ()
     preferred: list[_Near] = []

@@ -21,43 +21,43 @@ from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_LABELS
 class NodeAffinity(Plugin):
     name = "NodeAffinity"
     weight = 2
-    filters = scores = DependsOn.NODE
-    scaled = True
-    text = "node(s) didn't match Pod's node affinity/selector"
-    final = True
-    arguments = frozenset(("addedAffinity",))
-    cures = frozenset((NODE_ADDED, NODE_LABELS))
+    filter_depends_on = score_depends_on = DependsOn.NODE
+    normalized = True
+    message = "node(s) didn't match Pod's node affinity/selector"
+    unresolvable = True
+    known_args = frozenset(("addedAffinity",))
+    requeue_on = frozenset((NODE_ADDED, NODE_LABELS))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)
         self.added = msgspec.convert(self.args.get("addedAffinity") or {}, Wishes)
 
-    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
         pod = shape.pod.spec
         return bool(pod.node_selector) or _required(_wishes(shape)) is not None or _required(self.added) is not None
 
-    def rejects(self, shape: Shape, cluster: Cluster) -> str | None:
-        names = self.narrows(shape, cluster)
+    def pre_filter(self, shape: Shape, cluster: Cluster) -> str | None:
+        names = self.pre_filter_nodes(shape, cluster)
         return "pod affinity terms conflict" if names is not None and not names else None
 
-    def narrows(self, shape: Shape, cluster: Cluster) -> frozenset[str] | None:
+    def pre_filter_nodes(self, shape: Shape, cluster: Cluster) -> frozenset[str] | None:
         required = _required(_wishes(shape))
         return None if required is None else _pinned(required)
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = chosen(shape, cluster, slots)
         enforced = _required(self.added)
         return ok if enforced is None else ok & selected(enforced, cluster, slots)
 
-    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+    def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         enforced = _required(self.added)
         if enforced is not None:
             ok = selected(enforced, cluster, slots)
             yield FilterStatus("node(s) didn't match scheduler-enforced node affinity", slots[~ok], True, self.name)
             slots = slots[ok]
-        yield FilterStatus(self.text, slots, True, self.name)
+        yield FilterStatus(self.message, slots, True, self.name)
 
-    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def score_applies(self, shape: Shape, cluster: Cluster) -> bool:
         return bool(_preferred(_wishes(shape)) or _preferred(self.added))
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:

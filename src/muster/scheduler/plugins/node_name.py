@@ -13,19 +13,19 @@ from muster.scheduler.interface.cluster_events import NODE_ADDED
 
 class NodeName(Plugin):
     name = "NodeName"
-    filters = DependsOn.NODE
-    text = "node(s) didn't match the requested node name"
-    final = True
-    cures = frozenset((NODE_ADDED,))
+    filter_depends_on = DependsOn.NODE
+    message = "node(s) didn't match the requested node name"
+    unresolvable = True
+    requeue_on = frozenset((NODE_ADDED,))
 
-    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
         return bool(shape.pod.spec.node_name)
 
-    def narrows(self, shape: Shape, cluster: Cluster) -> frozenset[str] | None:
+    def pre_filter_nodes(self, shape: Shape, cluster: Cluster) -> frozenset[str] | None:
         wanted = shape.pod.spec.node_name
         return frozenset((wanted,)) if wanted else None
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         only = np.zeros(cluster.size, dtype=np.bool_)
         slot = cluster.index.get(shape.pod.spec.node_name)
         if slot is not None:

@@ -15,29 +15,29 @@ from muster.scheduler.interface.cluster_events import NODE_ADDED, POD_GONE
 
 class NodePorts(Plugin):
     name = "NodePorts"
-    filters = DependsOn.LOAD
-    entangles = True
-    text = "node(s) didn't have free ports for the requested pod ports"
-    cures = frozenset((NODE_ADDED, POD_GONE))
+    filter_depends_on = DependsOn.USAGE
+    couples_pods = True
+    message = "node(s) didn't have free ports for the requested pod ports"
+    requeue_on = frozenset((NODE_ADDED, POD_GONE))
 
-    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
-        return bool(shape.footprint.needs.ports)
+    def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(shape.footprint.requirements.ports)
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         free = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
         for held in _clashing(shape, cluster):
             free &= held.column[: cluster.size][slots] == 0
         return free
 
-    def seats(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
-        return self.allows(shape, cluster, slots).astype(np.int64)
+    def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+        return self.filter(shape, cluster, slots).astype(np.int64)
 
 
 def _clashing(shape: Shape, cluster: Cluster) -> list[PodCount]:
-    wanted = shape.footprint.needs.ports
+    wanted = shape.footprint.requirements.ports
 
     def find() -> list[PodCount]:
-        known = [(what, tally) for what, tally in cluster.tallies.carried() if isinstance(what, HostPort)]
+        known = [(what, tally) for what, tally in cluster.pod_counts.carried() if isinstance(what, HostPort)]
         return [tally for what, tally in known if any(what.clashes(port) for port in wanted)]
 
-    return shape.fresh("clashing ports", cluster.tallies.version, find)
+    return shape.fresh("clashing ports", cluster.pod_counts.version, find)

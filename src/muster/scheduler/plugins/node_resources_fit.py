@@ -25,9 +25,9 @@ LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRati
 class NodeResourcesFit(Plugin):
     name = "NodeResourcesFit"
     weight = 1
-    filters = scores = DependsOn.LOAD
-    arguments = frozenset(("scoringStrategy", "ignoredResources", "ignoredResourceGroups"))
-    cures = frozenset((NODE_ADDED, NODE_ALLOCATABLE, POD_GONE, POD_CHANGED))
+    filter_depends_on = score_depends_on = DependsOn.USAGE
+    known_args = frozenset(("scoringStrategy", "ignoredResources", "ignoredResourceGroups"))
+    requeue_on = frozenset((NODE_ADDED, NODE_ALLOCATABLE, POD_GONE, POD_CHANGED))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)
@@ -46,25 +46,25 @@ class NodeResourcesFit(Plugin):
 
     # --- room --------------------------------------------------------------------------------------
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = cluster.used[PODS][slots] < cluster.alloc[PODS][slots]
         for row, size in self._wants(shape, cluster):
             ok &= cluster.alloc[row][slots] - cluster.used[row][slots] >= size
         return ok
 
-    def allows_one(self, shape: Shape, cluster: Cluster, slot: int) -> bool:
+    def filter_one(self, shape: Shape, cluster: Cluster, slot: int) -> bool:
         used, alloc = cluster.used.item, cluster.alloc.item
         if used(PODS, slot) >= alloc(PODS, slot):
             return False
         return all(alloc(row, slot) - used(row, slot) >= size for row, size in self._wants(shape, cluster))
 
-    def seats(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
+    def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         seats = cluster.alloc[PODS][slots] - cluster.used[PODS][slots]
         for row, size in self._wants(shape, cluster):
             seats = np.minimum(seats, (cluster.alloc[row][slots] - cluster.used[row][slots]) // size)
         return np.maximum(seats, 0)
 
-    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+    def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         wants = self._wants(shape, cluster)
         # One request beyond the whole node makes all of the node's refusals final.
         final = np.zeros(slots.shape, dtype=np.bool_)
@@ -79,9 +79,9 @@ class NodeResourcesFit(Plugin):
 
     def _wants(self, shape: Shape, cluster: Cluster) -> tuple[tuple[int, int], ...]:
         if not self.ignored and not self.ignored_groups:
-            return shape.wants
+            return shape.request_rows
         names = cluster.resources
-        return tuple((row, size) for row, size in shape.wants if not self.ignores(names[row]))
+        return tuple((row, size) for row, size in shape.request_rows if not self.ignores(names[row]))
 
     def ignores(self, resource: str) -> bool:
         return resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
@@ -91,7 +91,7 @@ class NodeResourcesFit(Plugin):
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         return self._score(shape, cluster, slots, 1)
 
-    def score_ahead(self, shape: Shape, cluster: Cluster, slots: Ints, ahead: Ints) -> Ints:
+    def score_after(self, shape: Shape, cluster: Cluster, slots: Ints, ahead: Ints) -> Ints:
         return self._score(shape, cluster, slots, ahead + 1)
 
     def _score(self, shape: Shape, cluster: Cluster, slots: Slots, pods: int | Ints) -> Ints:
@@ -139,7 +139,7 @@ class NodeResourcesFit(Plugin):
     def _rows(self, shape: Shape, cluster: Cluster) -> list[tuple[int, int, int]]:
         """Row, the pod's own amount, weight; cpu and memory with the filler."""
         rows = listed(self, self.resources, shape, cluster)
-        cpu, memory = shape.footprint.needs.assumed
+        cpu, memory = shape.footprint.requirements.assumed
         filled: dict[int, int] = {CPU: cpu, MEMORY: memory}
         return shape.fresh(
             (self, "rows"), len(cluster.resources), lambda: [(r, filled.get(r, size), w) for r, size, w in rows]

@@ -15,13 +15,13 @@ _CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 
 class NodeUnschedulable(Plugin):
     name = "NodeUnschedulable"
-    filters = DependsOn.NODE
-    text = "node(s) were unschedulable"
-    final = True
-    cures = frozenset((NODE_ADDED, NODE_UNSCHEDULABLE))
+    filter_depends_on = DependsOn.NODE
+    message = "node(s) were unschedulable"
+    unresolvable = True
+    requeue_on = frozenset((NODE_ADDED, NODE_UNSCHEDULABLE))
 
-    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
         return not any(tolerates(toleration, _CORDON) for toleration in shape.pod.spec.tolerations or ())
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         return ~cluster.unschedulable[slots]

@@ -13,20 +13,20 @@ from muster.scheduler.interface.cluster_events import NODE_ADDED, POD_GONE, STOR
 
 class NodeVolumeLimits(Plugin):
     name = "NodeVolumeLimits"
-    filters = DependsOn.PODS
-    entangles = True
-    text = "node(s) exceed max volume count"
+    filter_depends_on = DependsOn.PODS
+    couples_pods = True
+    message = "node(s) exceed max volume count"
     watches = frozenset(("storage",))
-    cures = frozenset((NODE_ADDED, POD_GONE, STORAGE))
+    requeue_on = frozenset((NODE_ADDED, POD_GONE, STORAGE))
 
     def concerns(self, shape: Shape) -> bool:
         return bool(shape.footprint.claims)
 
-    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
-        return bool(cluster.storage.csi_nodes)
+    def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(cluster.volumes.csi_nodes)
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
-        storage, namespace = cluster.storage, shape.pod.metadata.namespace
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+        storage, namespace = cluster.volumes, shape.pod.metadata.namespace
         wanted = {storage.attachment((namespace, name)) for name in shape.footprint.claims}
         ok = np.ones(cluster.size, dtype=np.bool_)
         for driver in sorted({what.driver for what in wanted if what.driver}):

@@ -60,13 +60,13 @@ class _Domains(NamedTuple):
 class PodTopologySpread(Plugin):
     name = "PodTopologySpread"
     weight = 2
-    filters = scores = DependsOn.PODS
-    entangles = True
-    text = "node(s) didn't match pod topology spread constraints"
+    filter_depends_on = score_depends_on = DependsOn.PODS
+    couples_pods = True
+    message = "node(s) didn't match pod topology spread constraints"
     missing = "node(s) didn't match pod topology spread constraints (missing required label)"
-    arguments = frozenset(("defaultConstraints", "defaultingType"))
+    known_args = frozenset(("defaultConstraints", "defaultingType"))
     watches = frozenset(("selectors",))
-    cures = frozenset((NODE_ADDED, NODE_REMOVED, NODE_LABELS, NODE_TAINTS, POD_PLACED, POD_GONE, POD_CHANGED))
+    requeue_on = frozenset((NODE_ADDED, NODE_REMOVED, NODE_LABELS, NODE_TAINTS, POD_PLACED, POD_GONE, POD_CHANGED))
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)
@@ -81,10 +81,10 @@ class PodTopologySpread(Plugin):
 
     # --- filtering ---------------------------------------------------------------------------------
 
-    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
         return bool(self._spreads(shape, cluster, HARD))
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
         spreads = self._spreads(shape, cluster, HARD)
         for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
@@ -92,19 +92,19 @@ class PodTopologySpread(Plugin):
             ok &= table.take(cluster.labels(spread.rule.topology_key)[slots])
         return ok
 
-    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+    def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         spreads = self._spreads(shape, cluster, HARD)
         for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
             ids = cluster.labels(spread.rule.topology_key)[slots]
             yield FilterStatus(self.missing, slots[ids == 0], True, self.name)
             slots, ids = slots[ids > 0], ids[ids > 0]
             ok = _within(spread, domains)[ids]
-            yield FilterStatus(self.text, slots[~ok], False, self.name)
+            yield FilterStatus(self.message, slots[~ok], False, self.name)
             slots = slots[ok]
 
     # --- scoring -----------------------------------------------------------------------------------
 
-    def scores_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def score_applies(self, shape: Shape, cluster: Cluster) -> bool:
         return bool(self._spreads(shape, cluster, SOFT))
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
@@ -132,17 +132,17 @@ class PodTopologySpread(Plugin):
         return bool(shape.pod.spec.topology_spread_constraints) or not self.system
 
     def _spreads(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Spread]:
-        version = (cluster.versions.get("selectors", 0), cluster.tallies.version)
+        version = (cluster.versions.get("selectors", 0), cluster.pod_counts.version)
         return shape.fresh((self, kind), version, lambda: list(self._compile(shape, cluster, kind)))
 
     def _compile(self, shape: Shape, cluster: Cluster, kind: str) -> Iterable[_Spread]:
         own = shape.pod.spec.topology_spread_constraints
-        companions = None if own else cluster.selectors.companions(shape.pod, shape.label_class.labels)
+        companions = None if own else cluster.owner_selectors.companions(shape.pod, shape.label_class.labels)
         for rule in own or self.defaults:
             term: PodTerm | None = spread_term(rule, shape.pod) if own else companions
             if rule.when_unsatisfiable == kind and term is not None:
-                itself = cluster.tallies.selects(term, shape.label_class)
-                yield _Spread(rule, cluster.tallies.matching((term,), living=True), int(itself))
+                itself = cluster.pod_counts.selects(term, shape.label_class)
+                yield _Spread(rule, cluster.pod_counts.matching((term,), living=True), int(itself))
 
     def _domains(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Domains]:
         version = (cluster.node_version, cluster.size, cluster.versions.get("selectors", 0))
@@ -163,7 +163,7 @@ class PodTopologySpread(Plugin):
             if spread.rule.node_taints_policy == "Honor":
                 mask &= tolerated(shape, cluster)[cluster.taint_set]
             present = np.unique(cluster.labels(spread.rule.topology_key)[mask])
-            found.append(_Domains(cluster.tallies.where(mask), present[present > 0]))
+            found.append(_Domains(cluster.pod_counts.where(mask), present[present > 0]))
         return found
 
 

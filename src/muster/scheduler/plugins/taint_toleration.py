@@ -16,13 +16,13 @@ from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_TAINTS
 class TaintToleration(Plugin):
     name = "TaintToleration"
     weight = 3
-    filters = scores = DependsOn.NODE
-    scaled = backwards = True
-    text = "node(s) had untolerated taint(s)"
-    final = True
-    cures = frozenset((NODE_ADDED, NODE_TAINTS))
+    filter_depends_on = score_depends_on = DependsOn.NODE
+    normalized = reverse = True
+    message = "node(s) had untolerated taint(s)"
+    unresolvable = True
+    requeue_on = frozenset((NODE_ADDED, NODE_TAINTS))
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         return tolerated(shape, cluster)[cluster.taint_set[slots]]
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:

@@ -33,21 +33,21 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 class VolumeBinding(Plugin):
     name = "VolumeBinding"
-    filters = DependsOn.NODE
-    final = True
-    arguments = frozenset(("bindTimeoutSeconds", "shape"))
+    filter_depends_on = DependsOn.NODE
+    unresolvable = True
+    known_args = frozenset(("bindTimeoutSeconds", "shape"))
     watches = frozenset(("storage", "reservations"))
-    cures = frozenset((NODE_ADDED, NODE_LABELS, STORAGE))
+    requeue_on = frozenset((NODE_ADDED, NODE_LABELS, STORAGE))
 
     def concerns(self, shape: Shape) -> bool:
         return bool(shape.footprint.claims)
 
-    def entangles_for(self, shape: Shape, cluster: Cluster) -> bool:
+    def couples_pods_of(self, shape: Shape, cluster: Cluster) -> bool:
         # A free volume that one pod counts on is gone for the next.
         return any(not bound(claim) for claim in _claims(shape, cluster))
 
-    def rejects(self, shape: Shape, cluster: Cluster) -> str | None:
-        namespace, storage = shape.pod.metadata.namespace, cluster.storage
+    def pre_filter(self, shape: Shape, cluster: Cluster) -> str | None:
+        namespace, storage = shape.pod.metadata.namespace, cluster.volumes
         for name in shape.footprint.claims:
             claim = storage.claims.get((namespace, name))
             if claim is None:
@@ -58,17 +58,17 @@ class VolumeBinding(Plugin):
                 return (
                     f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
                 )
-        if any(not bound(claim) and not _waits(cluster.storage.class_of(claim)) for claim in _claims(shape, cluster)):
+        if any(not bound(claim) and not _waits(cluster.volumes.class_of(claim)) for claim in _claims(shape, cluster)):
             return "pod has unbound immediate PersistentVolumeClaims"
         return None
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
         for _, mask in self._masks(shape, cluster, slots):
             ok &= mask
         return ok
 
-    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+    def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         for text in (_NO_VOLUME, _ELSEWHERE, _NONE_TO_BIND):
             ok = np.ones(slots.shape, dtype=np.bool_)
             for why, mask in self._masks(shape, cluster, slots):
@@ -84,7 +84,7 @@ class VolumeBinding(Plugin):
             if not bound(claim):
                 waiting.append(claim)
                 continue
-            volume = cluster.storage.volume_of(claim)
+            volume = cluster.volumes.volume_of(claim)
             if volume is None:
                 yield _NO_VOLUME, np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
             else:
@@ -94,7 +94,7 @@ class VolumeBinding(Plugin):
 
 
 def _claims(shape: Shape, cluster: Cluster) -> list[PersistentVolumeClaim]:
-    claims, namespace = cluster.storage.claims, shape.pod.metadata.namespace
+    claims, namespace = cluster.volumes.claims, shape.pod.metadata.namespace
     return [claims[(namespace, name)] for name in shape.footprint.claims if (namespace, name) in claims]
 
 
@@ -118,7 +118,7 @@ def _all_served(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Sl
         node = selected_node(claim)
         if not node:
             _bind(claim, cluster, slots, served, taken)
-        storage_class = cluster.storage.class_of(claim)
+        storage_class = cluster.volumes.class_of(claim)
         if storage_class is not None and storage_class.provisioner not in ("", _NO_PROVISIONER):
             served |= _provisionable(storage_class, cluster, slots)
         if node:
@@ -133,8 +133,8 @@ def _all_served(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Sl
 
 def _bind(claim: PersistentVolumeClaim, cluster: Cluster, slots: Slots, served: Bools, taken: dict[str, Bools]) -> None:
     """On each slot, give the claim the smallest volume there that fits it and that no claim before it took."""
-    storage, key = cluster.storage, (claim.metadata.namespace, claim.metadata.name)
-    fitting = [v for v in storage.volumes.values() if fits(v, claim) and storage.reservations.free_for(v, key)]
+    storage, key = cluster.volumes, (claim.metadata.namespace, claim.metadata.name)
+    fitting = [v for v in storage.volumes.values() if fits(v, claim) and storage.promised.free_for(v, key)]
     for volume in sorted(fitting, key=lambda volume: (size_of(volume), volume.metadata.name)):
         here = _reachable(volume, cluster, slots) & ~served
         before = taken.get(volume.metadata.name)

@@ -21,27 +21,27 @@ _ONE_POD = (
 
 class VolumeRestrictions(Plugin):
     name = "VolumeRestrictions"
-    filters = DependsOn.PODS
-    entangles = True
-    text = "node(s) had no available disk"
+    filter_depends_on = DependsOn.PODS
+    couples_pods = True
+    message = "node(s) had no available disk"
     watches = frozenset(("storage",))
-    cures = frozenset((NODE_ADDED, NODE_REMOVED, POD_GONE, STORAGE))
+    requeue_on = frozenset((NODE_ADDED, NODE_REMOVED, POD_GONE, STORAGE))
 
     def concerns(self, shape: Shape) -> bool:
-        return bool(shape.footprint.needs.disks or shape.footprint.claims)
+        return bool(shape.footprint.requirements.disks or shape.footprint.claims)
 
-    def filters_for(self, shape: Shape, cluster: Cluster) -> bool:
-        return bool(shape.footprint.needs.disks or _one_pod_claims(shape, cluster))
+    def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
+        return bool(shape.footprint.requirements.disks or _one_pod_claims(shape, cluster))
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = self._disks_free(shape, cluster, slots)
-        if any(cluster.storage.in_use(key) for key in _one_pod_claims(shape, cluster)):
+        if any(cluster.volumes.in_use(key) for key in _one_pod_claims(shape, cluster)):
             ok[:] = False
         return ok
 
-    def reasons(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
+    def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         free = self._disks_free(shape, cluster, slots)
-        yield FilterStatus(self.text, slots[~free], False, self.name)
+        yield FilterStatus(self.message, slots[~free], False, self.name)
         yield FilterStatus(_ONE_POD, slots[free], False, self.name)
 
     def _disks_free(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
@@ -54,14 +54,14 @@ class VolumeRestrictions(Plugin):
 def _one_pod_claims(shape: Shape, cluster: Cluster) -> list[tuple[str, str]]:
     namespace = shape.pod.metadata.namespace
     keys = [(namespace, name) for name in shape.footprint.claims]
-    claims = cluster.storage.claims
+    claims = cluster.volumes.claims
     return [key for key in keys if key in claims and "ReadWriteOncePod" in (claims[key].spec.access_modes or ())]
 
 
 def _clashing(shape: Shape, cluster: Cluster) -> list[PodCount]:
     def find() -> list[PodCount]:
-        wanted = shape.footprint.needs.disks
-        held = [(what, tally) for what, tally in cluster.tallies.carried() if isinstance(what, InlineDisk)]
+        wanted = shape.footprint.requirements.disks
+        held = [(what, tally) for what, tally in cluster.pod_counts.carried() if isinstance(what, InlineDisk)]
         return [tally for what, tally in held if any(what.clashes(disk) for disk in wanted)]
 
-    return shape.fresh("clashing disks", cluster.tallies.version, find)
+    return shape.fresh("clashing disks", cluster.pod_counts.version, find)

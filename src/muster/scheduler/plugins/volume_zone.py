@@ -19,16 +19,16 @@ _KEYS = {
 
 class VolumeZone(Plugin):
     name = "VolumeZone"
-    filters = DependsOn.NODE
-    text = "node(s) had no available volume zone"
-    final = True
+    filter_depends_on = DependsOn.NODE
+    message = "node(s) had no available volume zone"
+    unresolvable = True
     watches = frozenset(("storage",))
-    cures = frozenset((NODE_ADDED, NODE_LABELS, STORAGE))
+    requeue_on = frozenset((NODE_ADDED, NODE_LABELS, STORAGE))
 
     def concerns(self, shape: Shape) -> bool:
         return bool(shape.footprint.claims)
 
-    def allows(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
+    def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
         zoned = ~ok
         for stable, older in _KEYS.items():
@@ -52,8 +52,8 @@ def _zones(shape: Shape, cluster: Cluster) -> list[tuple[str, tuple[str, ...]]]:
     """The labels that bind the pod's volumes; a value may list several zones."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for name in shape.footprint.claims:
-        claim = cluster.storage.claims.get((shape.pod.metadata.namespace, name))
-        volume = cluster.storage.volume_of(claim) if claim is not None else None
+        claim = cluster.volumes.claims.get((shape.pod.metadata.namespace, name))
+        volume = cluster.volumes.volume_of(claim) if claim is not None else None
         labels = (volume.metadata.labels or {}) if volume is not None else {}
         keys = [key for pair in _KEYS.items() for key in pair if key in labels]
         found += [(key, tuple(labels[key].split("__"))) for key in keys]

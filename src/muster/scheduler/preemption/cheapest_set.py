@@ -35,20 +35,20 @@ class SufficiencyCache:
     def __init__(
         self,
         what_if: EvictionTrial,
-        demand: GroupRequest,
+        request: GroupRequest,
         ledger: NodeSupply | None,
         shapes: Mapping[int, CountableShape],
         *,
         monotone: bool,
     ) -> None:
         self._what_if = what_if
-        self._demand = demand
+        self._demand = request
         self._ledger = ledger
         self._shapes = shapes
         self._monotone = monotone
         self._failed: list[Keys] = []
         self._sufficed: list[Keys] = []
-        self._number = {unit.key: at for at, unit in enumerate(ledger.units)} if ledger is not None else {}
+        self._number = {unit.key: at for at, unit in enumerate(ledger.victims)} if ledger is not None else {}
 
     def __call__(self, victims: Sequence[Victim]) -> bool:
         keys = frozenset(unit.key for unit in victims)
@@ -77,27 +77,27 @@ class SufficiencyCache:
             return False
         return self._possible(self._demand, seats)
 
-    def _possible(self, demand: GroupRequest, seats: Mapping[int, Ints]) -> bool:
+    def _possible(self, request: GroupRequest, seats: Mapping[int, Ints]) -> bool:
         """Could the group have its minimum if it had the nodes of its domain for itself?"""
-        if not isinstance(demand, PodGroupRequest):
-            return sum(self._possible(child, seats) for child in demand.children) >= demand.minimum
-        if not demand.need:
+        if not isinstance(request, PodGroupRequest):
+            return sum(self._possible(child, seats) for child in request.children) >= request.minimum
+        if not request.need:
             return True
         wanted: dict[int, int] = {}
-        for member in demand.members:
+        for member in request.members:
             wanted[member.shape.id] = wanted.get(member.shape.id, 0) + 1
-        if demand.topology is None:
-            return sum(min(count, int(seats[shape].sum())) for shape, count in wanted.items()) >= demand.need
-        values = self._what_if.cluster.labels(demand.topology)
+        if request.topology is None:
+            return sum(min(count, int(seats[shape].sum())) for shape, count in wanted.items()) >= request.need
+        values = self._what_if.cluster.labels(request.topology)
         sums = sum(np.minimum(np.bincount(values, seats[shape])[1:], count) for shape, count in wanted.items())
-        return bool(np.any(sums >= demand.need))
+        return bool(np.any(sums >= request.need))
 
 
-def _required(demand: GroupRequest) -> int:
+def _required(request: GroupRequest) -> int:
     """The fewest members that must sit for the minimum to hold at every level."""
-    if isinstance(demand, PodGroupRequest):
-        return demand.need
-    return sum(sorted(map(_required, demand.children))[: demand.minimum])
+    if isinstance(request, PodGroupRequest):
+        return request.need
+    return sum(sorted(map(_required, request.children))[: request.minimum])
 
 
 MOST_LOOKS = 500  # plans that a proof may cost where growing a failed set is not sound

@@ -39,29 +39,29 @@ class GroupVictims:
     def everywhere(self) -> Bools:
         return np.ones(self.cluster.size, dtype=np.bool_)
 
-    def buy(self, demand: GroupRequest, market: VictimSelection, scope: Bools) -> VictimSelection | None:
+    def buy(self, request: GroupRequest, market: VictimSelection, scope: Bools) -> VictimSelection | None:
         """The market after the cheapest purchase found, or None if there is none."""
-        if not self._wanted(demand):
+        if not self._wanted(request):
             return market
-        domains = list(self.domains(demand, scope))
+        domains = list(self.domains(request, scope))
         if len(domains) == 1:
-            return self._inside(demand, market, domains[0])
-        found = [self._inside(demand, market.copy(), domain) for domain in self._promising(demand, domains)]
-        toll = self.ledger.toll
+            return self._inside(request, market, domains[0])
+        found = [self._inside(request, market.copy(), domain) for domain in self._promising(request, domains)]
+        toll = self.ledger.cost
         return min((one for one in found if one is not None), key=lambda one: toll.cost(one.units()), default=None)
 
-    def _wanted(self, demand: GroupRequest) -> int:
-        if isinstance(demand, PodGroupRequest):
-            return sum(self.lots.get(demand.key, {}).values())
-        return sum(self._wanted(child) for child in demand.children)
+    def _wanted(self, request: GroupRequest) -> int:
+        if isinstance(request, PodGroupRequest):
+            return sum(self.lots.get(request.key, {}).values())
+        return sum(self._wanted(child) for child in request.children)
 
-    def _inside(self, demand: GroupRequest, market: VictimSelection, scope: Bools) -> VictimSelection | None:
-        if isinstance(demand, PodGroupRequest):
+    def _inside(self, request: GroupRequest, market: VictimSelection, scope: Bools) -> VictimSelection | None:
+        if isinstance(request, PodGroupRequest):
             if len(self.lots) == 1:
                 market.only = scope.tolist()
-            return self._leaf(demand, market, scope)
+            return self._leaf(request, market, scope)
         for child in sorted(
-            demand.children, key=lambda child: (child.topology is None, -self._wanted(child), child.key)
+            request.children, key=lambda child: (child.topology is None, -self._wanted(child), child.key)
         ):
             bought = self.buy(child, market, scope)
             if bought is None:
@@ -80,29 +80,29 @@ class GroupVictims:
 
     # --- domains -----------------------------------------------------------------------------------
 
-    def domains(self, demand: GroupRequest, scope: Bools) -> Iterator[Bools]:
+    def domains(self, request: GroupRequest, scope: Bools) -> Iterator[Bools]:
         """Where the group may lie as a whole."""
-        if demand.topology is None:
+        if request.topology is None:
             yield scope
             return
-        values = self.cluster.labels(demand.topology)
-        if demand.domains:
-            pinned = {self.cluster.label_id(demand.topology, domain) for domain in demand.domains}
+        values = self.cluster.labels(request.topology)
+        if request.domains:
+            pinned = {self.cluster.label_id(request.topology, domain) for domain in request.domains}
             if len(pinned) == 1 and 0 not in pinned:
                 yield scope & (values == pinned.pop())
             return
         names = {
-            value: self.cluster.label_value(demand.topology, int(value)) for value in np.unique(values[values > 0])
+            value: self.cluster.label_value(request.topology, int(value)) for value in np.unique(values[values > 0])
         }
         for value in sorted(names, key=lambda value: names[value]):
             yield scope & (values == value)
 
-    def _promising(self, demand: GroupRequest, domains: list[Bools]) -> Iterator[Bools]:
+    def _promising(self, request: GroupRequest, domains: list[Bools]) -> Iterator[Bools]:
         """All domains, or where that is too much work the ones that need least: lowest priority, fewest seats."""
         sizes = [sum(len(self.ledger.on_slot.get(slot, ())) for slot in np.flatnonzero(d).tolist()) for d in domains]
         order = list(range(len(domains)))
         if sum(sizes) > MOST_UNITS_LOOKED_AT:
-            order.sort(key=self._outlook(demand, domains, sizes).__getitem__)
+            order.sort(key=self._outlook(request, domains, sizes).__getitem__)
         spent = 0
         for tried, at in enumerate(order):
             if spent > MOST_UNITS_LOOKED_AT and tried >= FEWEST_DOMAINS:
@@ -110,20 +110,20 @@ class GroupVictims:
             spent += sizes[at]
             yield domains[at]
 
-    def _outlook(self, demand: GroupRequest, domains: list[Bools], sizes: list[int]) -> list[tuple[int, int, int]]:
+    def _outlook(self, request: GroupRequest, domains: list[Bools], sizes: list[int]) -> list[tuple[int, int, int]]:
         """Per domain: the lowest priority up to which all must go, the seats that are missing, the units there."""
-        lots = self.lots.get(demand.key, {})
+        lots = self.lots.get(request.key, {})
         if len(lots) != 1:
             return [(0, 0, size) for size in sizes]
         (number, wanted), ledger = next(iter(lots.items())), self.ledger
         shape = self.shapes[number]
-        levels = sorted({unit.priority for unit in ledger.units})
+        levels = sorted({unit.priority for unit in ledger.victims})
         now = ledger.seats(shape)
         found = [
             (len(levels), wanted - int(now[domain].sum()), size) for domain, size in zip(domains, sizes, strict=True)
         ]
         for rank, level in reversed(list(enumerate(levels))):
-            below = ledger.without(n for n, unit in enumerate(ledger.units) if unit.priority <= level)
+            below = ledger.without(n for n, unit in enumerate(ledger.victims) if unit.priority <= level)
             seats = ledger.seats(shape, below)
             enough = [int(seats[domain].sum()) >= wanted for domain in domains]
             found = [(rank, *one[1:]) if ok else one for one, ok in zip(found, enough, strict=True)]

@@ -46,37 +46,37 @@ def resolve(minimum: int, succeeded: int, remaining: int, resolvable: int) -> St
     return Status.UNRESOLVABLE
 
 
-def worth_preempting_for(demand: GroupRequest, evaluator: Evaluator) -> bool:
+def worth_preempting_for(request: GroupRequest, evaluator: Evaluator) -> bool:
     """False if not even an empty cluster would have a seat for any member, or could never hold the minima."""
-    seats = _empty_seats(demand, evaluator)
+    seats = _empty_seats(request, evaluator)
     if not any(each.any() for each in seats.values()):
         return False
-    return statuses(demand, evaluator, seats)[demand.key] is not Status.UNRESOLVABLE
+    return statuses(request, evaluator, seats)[request.key] is not Status.UNRESOLVABLE
 
 
 def statuses(
-    demand: GroupRequest, evaluator: Evaluator, seats: Mapping[int, Ints] | None = None
+    request: GroupRequest, evaluator: Evaluator, seats: Mapping[int, Ints] | None = None
 ) -> dict[EntityKey, Status]:
     """The status of every group of a tree that does not fit now."""
     found: dict[EntityKey, Status] = {}
-    _fold(demand, evaluator.cluster, _empty_seats(demand, evaluator) if seats is None else seats, found)
+    _fold(request, evaluator.cluster, _empty_seats(request, evaluator) if seats is None else seats, found)
     return found
 
 
-def _empty_seats(demand: GroupRequest, evaluator: Evaluator) -> dict[int, Ints]:
+def _empty_seats(request: GroupRequest, evaluator: Evaluator) -> dict[int, Ints]:
     """Per shape, the seats on every node if nothing ran there."""
-    shapes = {member.shape.id: member.shape for leaf in leaves(demand) for member in leaf.members}
+    shapes = {member.shape.id: member.shape for leaf in leaves(request) for member in leaf.members}
     return {number: evaluator.empty_capacity(shape) for number, shape in shapes.items()}
 
 
-def _fold(demand: GroupRequest, cluster: Cluster, seats: Mapping[int, Ints], found: dict[EntityKey, Status]) -> Status:
-    if isinstance(demand, CompositeRequest):
-        below = [_fold(child, cluster, seats, found) for child in demand.children]
+def _fold(request: GroupRequest, cluster: Cluster, seats: Mapping[int, Ints], found: dict[EntityKey, Status]) -> Status:
+    if isinstance(request, CompositeRequest):
+        below = [_fold(child, cluster, seats, found) for child in request.children]
         count = below.count
-        status = resolve(demand.minimum, count(Status.SUCCESS), count(Status.WAIT), count(Status.UNSCHEDULABLE))
+        status = resolve(request.minimum, count(Status.SUCCESS), count(Status.WAIT), count(Status.UNSCHEDULABLE))
     else:
-        status = resolve(demand.minimum, demand.bound, 0, _most(demand, cluster, seats))
-    found[demand.key] = status
+        status = resolve(request.minimum, request.bound, 0, _most(request, cluster, seats))
+    found[request.key] = status
     return status
 
 

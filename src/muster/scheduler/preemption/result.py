@@ -16,7 +16,7 @@ class PreemptionPlan:
     """After these units have left, these seats hold."""
 
     placed: Placed
-    units: tuple[Victim, ...]
+    victims: tuple[Victim, ...]
     budget_violations: int
 
 

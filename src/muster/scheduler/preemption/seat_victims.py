@@ -41,7 +41,7 @@ class VictimSelection:
         return other
 
     def units(self) -> list[Victim]:
-        return [self.ledger.units[number] for number in sorted(self.gone)]
+        return [self.ledger.victims[number] for number in sorted(self.gone)]
 
     def column(self, slot: int) -> list[int]:
         """What is free on a slot now."""
@@ -67,9 +67,9 @@ class VictimSelection:
                 column = self.column(slot)
                 for place, amount in enumerate(amounts):
                     column[place] += sign * amount
-        unit = ledger.units[number]
-        if ledger.toll.allowed and not unit.marked:
-            for budget, pods in ledger.toll.hits(unit).items():
+        unit = ledger.victims[number]
+        if ledger.cost.allowed and not unit.marked:
+            for budget, pods in ledger.cost.hits(unit).items():
                 self.drawn[budget] = self.drawn.get(budget, 0) + sign * pods
         gang = ledger.gang[number]
         if gang is None:
@@ -79,17 +79,17 @@ class VictimSelection:
 
     def price(self, number: int) -> SingleCost:
         """What a unit costs at this moment."""
-        prices = self.ledger.prices[number]
-        unit = self.ledger.units[number]
+        prices = self.ledger.costs[number]
+        unit = self.ledger.victims[number]
         if unit.marked:
             return prices
         gang = self.ledger.gang[number]
         broken = prices[2] if gang is None else int(self.lost.get(gang, 0) == self.ledger.slack[gang])
-        over = self._overdraws(unit) if self.ledger.toll.allowed else 0
+        over = self._overdraws(unit) if self.ledger.cost.allowed else 0
         return (over, 0 if self.flat else prices[1], broken, prices[3], prices[4])
 
     def _overdraws(self, unit: Victim) -> int:
-        toll = self.ledger.toll
+        toll = self.ledger.cost
         return sum(
             max(0, self.drawn.get(budget, 0) + pods - max(self.drawn.get(budget, 0), toll.allowed[budget]))
             for budget, pods in toll.hits(unit).items()
@@ -239,7 +239,7 @@ class SeatVictims:
 
     def _price(self, bundle: Collection[int], gain: int) -> Price:
         market = self.market
-        paid = [(market.price(number), number) for number in bundle if not self.ledger.units[number].marked]
+        paid = [(market.price(number), number) for number in bundle if not self.ledger.victims[number].marked]
         return (
             sum(price[0] for price, _ in paid) / gain,
             max((price[1] for price, _ in paid), default=NOTHING_EVICTED),
@@ -271,7 +271,7 @@ class SeatVictims:
 
     def spare(self, numbers: Collection[int]) -> None:
         """Put back every one of these units that is not needed, dearest first."""
-        prices = self.ledger.prices
+        prices = self.ledger.costs
         for number in sorted(numbers, key=lambda number: (prices[number][:2], number), reverse=True):
             if self.total - self._loss(number) >= self.wanted:
                 self.market.evict(number, -1)

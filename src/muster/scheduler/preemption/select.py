@@ -50,7 +50,7 @@ NOT_EVEN = NoCandidates(True, "not even without all pods of lower priority")
 
 
 def select_victims(
-    demand: GroupRequest,
+    request: GroupRequest,
     evaluator: Evaluator,
     *,
     units: Sequence[Victim],
@@ -65,26 +65,26 @@ def select_victims(
         return NoCandidates(True, NO_VICTIMS)
     toll = EvictionCost(units, budgets, quorums, lambda uid: evaluator.cluster.pods[uid].pod)
     what_if = EvictionTrial(evaluator, held, sorted(leaving), budget.limit)
-    return _Chooser(demand, what_if, units, toll).run()
+    return _Chooser(request, what_if, units, toll).run()
 
 
 class _Chooser:
     def __init__(
-        self, demand: GroupRequest, what_if: EvictionTrial, units: Sequence[Victim], toll: EvictionCost
+        self, request: GroupRequest, what_if: EvictionTrial, units: Sequence[Victim], toll: EvictionCost
     ) -> None:
-        self.demand = demand
+        self.request = request
         self.what_if = what_if
         self.cluster = what_if.cluster
         prices = list(map(toll.alone, units))
         order = sorted(range(len(units)), key=prices.__getitem__)
-        self.units = [units[at] for at in order]  # cheapest first
+        self.victims = [units[at] for at in order]  # cheapest first
         self.prices = [prices[at] for at in order]
-        self.toll = toll
-        self.target = demand
-        self.pool = self.units
+        self.cost = toll
+        self.target = request
+        self.pool = self.victims
         self._suffices: Callable[[Sequence[Victim]], bool] = lambda victims: False
         self.shapes = self._counted_shapes()
-        self.ledger = self._open_ledger() if self.shapes else None
+        self.supply = self._open_ledger() if self.shapes else None
 
     def run(self) -> PreemptionPlan | NoCandidates:
         exact = self._one_counted()
@@ -94,16 +94,16 @@ class _Chooser:
         verdict = self.what_if.plan(self.target, victims, extras=True)
         if not isinstance(verdict, Placed):
             return NoCandidates(False, NO_PLAN)
-        return PreemptionPlan(verdict, tuple(sorted(victims, key=lambda unit: unit.key)), self.toll.violations(victims))
+        return PreemptionPlan(verdict, tuple(sorted(victims, key=lambda unit: unit.key)), self.cost.violations(victims))
 
     def _counted_shapes(self) -> dict[int, CountableShape]:
         """Every shape of the demand in the terms of counting; none if one of them cannot be counted."""
-        wanted = {member.shape.id: member.shape for leaf in leaves(self.demand) for member in leaf.members}
+        wanted = {member.shape.id: member.shape for leaf in leaves(self.request) for member in leaf.members}
         found: dict[int, CountableShape] = {}
         company: dict[int, types.Pod] = {}
         if any(shape.pod.spec.affinity is not None for shape in wanted.values()):
             pods = self.cluster.pods
-            company = {id(pods[uid].footprint): pods[uid].pod for unit in self.units for uid in unit.uids}
+            company = {id(pods[uid].footprint): pods[uid].pod for unit in self.victims for uid in unit.uids}
         for number, shape in wanted.items():
             one = counted(self.what_if.evaluator, shape, company.values())
             if one is None:
@@ -112,7 +112,7 @@ class _Chooser:
         return found
 
     def _open_ledger(self) -> NodeSupply:
-        ledger = NodeSupply(self.cluster, list(self.shapes.values()), self.units, self.prices, self.toll)
+        ledger = NodeSupply(self.cluster, list(self.shapes.values()), self.victims, self.prices, self.cost)
         for shape, slot in self.what_if.held:
             ledger.shift(shape.footprint, slot, -1)
         for uid in self.what_if.leaving:
@@ -126,68 +126,68 @@ class _Chooser:
     def _one_counted(self) -> CountableShape | None:
         return (
             next(iter(self.shapes.values()))
-            if isinstance(self.demand, PodGroupRequest) and len(self.shapes) == 1
+            if isinstance(self.request, PodGroupRequest) and len(self.shapes) == 1
             else None
         )
 
     def _by_counting(self, shape: CountableShape) -> list[Victim] | NoCandidates:
-        demand, ledger = self.demand, self.ledger
-        assert isinstance(demand, PodGroupRequest)
+        request, ledger = self.request, self.supply
+        assert isinstance(request, PodGroupRequest)
         assert ledger is not None
-        buyer = GroupVictims(self.cluster, ledger, self.shapes, {demand.key: {shape.shape.id: 1}})
-        domains = list(buyer.domains(demand, buyer.everywhere()))
-        most = ledger.seats(shape, ledger.without(range(len(self.units))))
-        seated = max((min(len(demand.members), int(most[domain].sum())) for domain in domains), default=0)
-        if seated < max(1, demand.need):
+        buyer = GroupVictims(self.cluster, ledger, self.shapes, {request.key: {shape.shape.id: 1}})
+        domains = list(buyer.domains(request, buyer.everywhere()))
+        most = ledger.seats(shape, ledger.without(range(len(self.victims))))
+        seated = max((min(len(request.members), int(most[domain].sum())) for domain in domains), default=0)
+        if seated < max(1, request.need):
             return NOT_EVEN
-        self.target = replace(demand, minimum=demand.bound + seated)
+        self.target = replace(request, minimum=request.bound + seated)
 
         def suffices(victims: Sequence[Victim]) -> bool:
-            at = {unit.key: number for number, unit in enumerate(self.units)}
+            at = {unit.key: number for number, unit in enumerate(self.victims)}
             seats = ledger.seats(shape, ledger.without(at[unit.key] for unit in victims))
             return any(int(seats[domain].sum()) >= seated for domain in domains)
 
         self._suffices = suffices
-        found = self._bought({demand.key: {shape.shape.id: seated}})
+        found = self._bought({request.key: {shape.shape.id: seated}})
         assert found, "without everyone there is room"
         bought = [market.units() for market in found]
-        if len(self.units) <= FEW_UNITS:
-            bought += map(self._irreducible, self._reprieved(self.units))
+        if len(self.victims) <= FEW_UNITS:
+            bought += map(self._irreducible, self._reprieved(self.victims))
         if len(domains) > 1:
             bought += [fewer for market in found for fewer in self._elsewhere(market, shape, seated, domains)]
         best = min(bought, key=self._cost) if len(bought) > 1 else bought[0]
-        if len(self.units) <= MOST_SEARCHED:
-            best = cheapest_sufficient(self.units, self.toll, suffices, below=best, monotone=True) or best
+        if len(self.victims) <= MOST_SEARCHED:
+            best = cheapest_sufficient(self.victims, self.cost, suffices, below=best, monotone=True) or best
         return best
 
     def _cost(self, victims: Sequence[Victim]) -> tuple[object, ...]:
-        return (*self.toll.cost(victims), [unit.key for unit in victims])
+        return (*self.cost.cost(victims), [unit.key for unit in victims])
 
     def _bought(self, lots: Lots) -> list[VictimSelection]:
         """Purchases: by priority, and, where several priorities are hit, as if all up to the highest were alike."""
-        if self.ledger is None:
+        if self.supply is None:
             return []
-        buyer = GroupVictims(self.cluster, self.ledger, self.shapes, lots)
-        first = buyer.buy(self.demand, VictimSelection(self.ledger), buyer.everywhere())
+        buyer = GroupVictims(self.cluster, self.supply, self.shapes, lots)
+        first = buyer.buy(self.request, VictimSelection(self.supply), buyer.everywhere())
         if first is None:
             return []
         hit = {unit.priority for unit in first.units() if not unit.marked}
         if len(hit) < 2:
             return [first]
-        dear = {number for number, unit in enumerate(self.units) if unit.priority > max(hit)}
-        flat = buyer.buy(self.demand, VictimSelection(self.ledger, flat=True, barred=dear), buyer.everywhere())
+        dear = {number for number, unit in enumerate(self.victims) if unit.priority > max(hit)}
+        flat = buyer.buy(self.request, VictimSelection(self.supply, flat=True, barred=dear), buyer.everywhere())
         return [first] if flat is None else [first, flat]
 
     def _elsewhere(
         self, market: VictimSelection, shape: CountableShape, seated: int, domains: list[Bools]
     ) -> Iterator[list[Victim]]:
         """What must go in each domain that has enough seats after a purchase, be it made for another one."""
-        assert self.ledger is not None
+        assert self.supply is not None
         gone = sorted(market.gone)
-        seats = self.ledger.seats(shape, self.ledger.without(gone))
+        seats = self.supply.seats(shape, self.supply.without(gone))
         for domain in domains:
             if int(seats[domain].sum()) >= seated:
-                other = VictimSelection(self.ledger)
+                other = VictimSelection(self.supply)
                 for number in gone:
                     other.evict(number)
                 choice = SeatVictims(other, shape, domain)
@@ -201,30 +201,30 @@ class _Chooser:
         everyone: Placed | None = None
         hopeless = True
         for pool in self._pools():
-            verdict = self.what_if.plan(self.demand, pool, extras=True)
+            verdict = self.what_if.plan(self.request, pool, extras=True)
             hopeless = hopeless and not isinstance(verdict, Undecided)
             if isinstance(verdict, Placed):
                 everyone, self.pool = verdict, pool
                 break
         if everyone is None:
             return NoCandidates(hopeless, NOT_EVEN.reason)
-        self.target = _aim(self.demand, everyone)
+        self.target = _aim(self.request, everyone)
         monotone = self._monotone()
-        self._suffices = SufficiencyCache(self.what_if, self.target, self.ledger, self.shapes, monotone=monotone)
+        self._suffices = SufficiencyCache(self.what_if, self.target, self.supply, self.shapes, monotone=monotone)
         found = {frozenset(unit.key for unit in one): one for one in self._candidates(everyone)}
         if not found:
             return NoCandidates(False, NO_PLAN)
         best = min(map(self._irreducible, found.values()), key=self._cost)
-        if len(self.units) <= MOST_SEARCHED:
-            best = cheapest_sufficient(self.units, self.toll, self._suffices, below=best, monotone=monotone) or best
+        if len(self.victims) <= MOST_SEARCHED:
+            best = cheapest_sufficient(self.victims, self.cost, self._suffices, below=best, monotone=monotone) or best
         return best
 
     def _pools(self) -> Iterator[list[Victim]]:
         """Everyone who could go; first without those whom the members need near them."""
         terms = [term for shape in self._distinct_shapes() for term in _wanted_company(shape.pod)]
         if terms:
-            yield [unit for unit in self.units if not self._liked(unit, terms)]
-        yield self.units
+            yield [unit for unit in self.victims if not self._liked(unit, terms)]
+        yield self.victims
 
     def _liked(self, unit: Victim, terms: list[types.PodAffinityTerm]) -> bool:
         labels = [self.cluster.pods[uid].pod.metadata.labels for uid in unit.uids]
@@ -233,7 +233,7 @@ class _Chooser:
     def _candidates(self, everyone: Placed) -> Iterator[list[Victim]]:
         """Sets that suffice. Where there are very many units, the first that is found has to do."""
         pool, few, bought = self.pool, len(self.pool) <= MANY_UNITS, False
-        for market in self._bought(_lots(self.demand, everyone)):
+        for market in self._bought(_lots(self.request, everyone)):
             if self._suffices(market.units()):
                 bought = True
                 yield market.units()
@@ -262,7 +262,7 @@ class _Chooser:
         return pool[:low]
 
     def _distinct_shapes(self) -> list[Shape]:
-        return list({m.shape.id: m.shape for leaf in leaves(self.demand) for m in leaf.members}.values())
+        return list({m.shape.id: m.shape for leaf in leaves(self.request) for m in leaf.members}.values())
 
     def _monotone(self) -> bool:
         """Does one more eviction never hurt? It can where members want company, or are spread over others."""
@@ -273,10 +273,10 @@ class _Chooser:
         """Spare whoever can be spared with a new plan: first who overdraws a budget, then the dearest."""
         if len(victims) > MOST_REPLANNED:
             return victims
-        kept, untried = list(victims), sorted(victims, key=self.toll.alone)
+        kept, untried = list(victims), sorted(victims, key=self.cost.alone)
         while untried:
             unit = (
-                max(reversed(untried), key=lambda one: self._overdraft(one, kept)) if self.toll.allowed else untried[-1]
+                max(reversed(untried), key=lambda one: self._overdraft(one, kept)) if self.cost.allowed else untried[-1]
             )
             untried.remove(unit)
             fewer = [other for other in kept if other is not unit]
@@ -285,7 +285,7 @@ class _Chooser:
         return kept
 
     def _overdraft(self, unit: Victim, kept: list[Victim]) -> int:
-        return self.toll.violations(kept) - self.toll.violations([other for other in kept if other is not unit])
+        return self.cost.violations(kept) - self.cost.violations([other for other in kept if other is not unit])
 
 
 def _importance(unit: Victim) -> tuple[int, int, int, str]:
@@ -299,25 +299,25 @@ def _wanted_company(pod: types.Pod) -> tuple[types.PodAffinityTerm, ...]:
     return (near.required_during_scheduling_ignored_during_execution or ()) if near is not None else ()
 
 
-def _lots(demand: GroupRequest, placed: Placed) -> Lots:
+def _lots(request: GroupRequest, placed: Placed) -> Lots:
     """How many members of which shape are to be seated in each leaf."""
-    homes = {member.uid: (leaf.key, member.shape.id) for leaf in leaves(demand) for member in leaf.members}
+    homes = {member.uid: (leaf.key, member.shape.id) for leaf in leaves(request) for member in leaf.members}
     lots: dict[EntityKey, Counter[int]] = {}
-    for seat in placed.seats:
+    for seat in placed.assignments:
         key, shape = homes[seat.uid]
         lots.setdefault(key, Counter())[shape] += 1
     return lots
 
 
-def _aim(demand: GroupRequest, placed: Placed) -> GroupRequest:
+def _aim(request: GroupRequest, placed: Placed) -> GroupRequest:
     """The demand that asks for as many members of each leaf as could be seated at best."""
-    seated = {key: sum(shapes.values()) for key, shapes in _lots(demand, placed).items()}
-    return _raise(demand, seated, placed.placed_groups)
+    seated = {key: sum(shapes.values()) for key, shapes in _lots(request, placed).items()}
+    return _raise(request, seated, placed.placed_groups)
 
 
-def _raise(demand: GroupRequest, seated: Mapping[EntityKey, int], won: Collection[EntityKey]) -> GroupRequest:
-    if isinstance(demand, PodGroupRequest):
-        count = seated.get(demand.key, 0)
-        return replace(demand, minimum=demand.bound + count) if count else demand
-    children = tuple(_raise(child, seated, won) for child in demand.children)
-    return replace(demand, children=children, minimum=max(demand.minimum, sum(c.key in won for c in children)))
+def _raise(request: GroupRequest, seated: Mapping[EntityKey, int], won: Collection[EntityKey]) -> GroupRequest:
+    if isinstance(request, PodGroupRequest):
+        count = seated.get(request.key, 0)
+        return replace(request, minimum=request.bound + count) if count else request
+    children = tuple(_raise(child, seated, won) for child in request.children)
+    return replace(request, children=children, minimum=max(request.minimum, sum(c.key in won for c in children)))

@@ -31,7 +31,7 @@ class CountableShape:
     def __init__(self, cluster: Cluster, shape: Shape, open_: Bools) -> None:
         self.shape = shape
         self.open = open_
-        self.ports: tuple[HostPort, ...] = tuple(shape.footprint.needs.ports)
+        self.ports: tuple[HostPort, ...] = tuple(shape.footprint.requirements.ports)
         requests = shape.request_vector(cluster)
         self.rows: tuple[tuple[int, int], ...] = tuple(
             (int(row), int(requests[row])) for row in np.flatnonzero(requests)
@@ -39,12 +39,12 @@ class CountableShape:
 
     def clashes(self, footprint: Footprint) -> int:
         """How many ports of a pod stand in the way."""
-        return sum(any(port.clashes(mine) for mine in self.ports) for port in footprint.needs.ports)
+        return sum(any(port.clashes(mine) for mine in self.ports) for port in footprint.requirements.ports)
 
     def port_room(self, cluster: Cluster) -> Ints:
         """One port per node, less those that clash."""
         room = np.ones(cluster.size, dtype=np.int64)
-        for what, tally in cluster.tallies.carried():
+        for what, tally in cluster.pod_counts.carried():
             if isinstance(what, HostPort) and any(what.clashes(mine) for mine in self.ports):
                 room -= tally.column[: cluster.size]
         return room
@@ -53,7 +53,7 @@ class CountableShape:
 def counted(evaluator: Evaluator, shape: Shape, victims: Iterable[Pod]) -> CountableShape | None:
     """The shape in the terms of counting, or None where only a plan can tell."""
     cluster, standing = evaluator.cluster, evaluator.feasibility(shape)
-    if any(rule.name not in (ROOM, PORTS) for rule in standing.load_filters):
+    if any(rule.name not in (ROOM, PORTS) for rule in standing.usage_filters):
         return None
     open_ = standing.node_ok.copy()
     if not standing.pods_filters:
@@ -61,7 +61,7 @@ def counted(evaluator: Evaluator, shape: Shape, victims: Iterable[Pod]) -> Count
     if any(rule.name != COMPANY for rule in standing.pods_filters) or not _only_company(shape.pod, victims):
         return None
     for rule in standing.pods_filters:
-        open_ &= rule.allows(shape, cluster, slice(0, cluster.size))
+        open_ &= rule.filter(shape, cluster, slice(0, cluster.size))
     return CountableShape(cluster, shape, open_)
 
 
@@ -105,9 +105,9 @@ class NodeSupply:
         prices: Sequence[SingleCost],
         toll: EvictionCost,
     ) -> None:
-        self.units = units  # cheapest first
-        self.prices = prices
-        self.toll = toll
+        self.victims = units  # cheapest first
+        self.costs = prices
+        self.cost = toll
         self._shapes = shapes
         rows = sorted({row for shape in shapes for row, _ in shape.rows})
         self._rows = np.array(rows, dtype=np.int64)
@@ -134,12 +134,12 @@ class NodeSupply:
 
     def _follow_gangs(self) -> None:
         self.gang: list[EntityKey | None] = []
-        for number, unit in enumerate(self.units):
+        for number, unit in enumerate(self.victims):
             single = unit.losses[0][0] if len(unit.uids) == 1 and unit.losses and not unit.marked else None
             self.gang.append(single)
             if single is not None:
                 self.mates.setdefault(single, []).append(number)
-        self.slack = {key: self.toll.slack(key) for key in self.mates}
+        self.slack = {key: self.cost.slack(key) for key in self.mates}
 
     def _gives(self, cluster: Cluster, unit: Victim) -> tuple[tuple[int, Amounts], ...]:
         if len(unit.uids) == 1:

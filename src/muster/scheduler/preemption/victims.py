@@ -51,7 +51,7 @@ def possible_victims(
         else:
             home = homes.get(id(group)) or homes.setdefault(id(group), _home(member, group, wholes))
             priority = home.priority
-        if priority >= below or entry.dying:
+        if priority >= below or entry.terminating:
             continue
         if entry.assumed or uid in spared:
             in_flight = in_flight or entry.assumed
@@ -104,7 +104,7 @@ def _priority(member: Member) -> int:
     """The priority of the pod's root; a tree whose top was never seen falls back to the pod's own."""
     assert member.group is not None
     top = member.group.root()
-    return priority_of(top) if top.seen else member.traits[1]
+    return priority_of(top) if top.exists else member.traits[1]
 
 
 def _whole_ancestor(group: Group) -> Group | None:
@@ -179,7 +179,7 @@ Question = tuple[int, int, frozenset[str], frozenset[str]]
 class Candidates(NamedTuple):
     """The units below a priority."""
 
-    units: list[Victim]
+    victims: list[Victim]
     quorums: Mapping[EntityKey, Quorum]
     in_flight: bool  # some cannot be asked yet because they are just being bound
 

@@ -38,24 +38,24 @@ class EvictionTrial:
             trial.evict_all(uid for unit in victims for uid in unit.uids)
             yield trial
 
-    def plan(self, demand: GroupRequest, victims: Sequence[Victim], *, extras: bool = False) -> Verdict:
+    def plan(self, request: GroupRequest, victims: Sequence[Victim], *, extras: bool = False) -> Verdict:
         with self.emptied(victims) as trial:
-            return plan(demand, trial, Budget(self._steps), extras=extras)
+            return plan(request, trial, Budget(self._steps), extras=extras)
 
-    def suffices(self, demand: GroupRequest, victims: Sequence[Victim]) -> bool:
-        return isinstance(self.plan(demand, victims), Placed)
+    def suffices(self, request: GroupRequest, victims: Sequence[Victim]) -> bool:
+        return isinstance(self.plan(request, victims), Placed)
 
     # --- seats stay, units come back ---------------------------------------------------------------
 
-    def reprieved(self, demand: GroupRequest, pool: Sequence[Victim], order: Sequence[Victim]) -> list[Victim] | None:
+    def reprieved(self, request: GroupRequest, pool: Sequence[Victim], order: Sequence[Victim]) -> list[Victim] | None:
         """Plan without the pool, then let back, in this order, whoever has room beside the seats; the rest must go."""
-        verdict = self.plan(demand, pool)
+        verdict = self.plan(request, pool)
         if not isinstance(verdict, Placed):
             return None
-        shapes = {member.uid: member.shape for leaf in leaves(demand) for member in leaf.members}
-        seats = sorted({(seat.index, shapes[seat.uid].id): shapes[seat.uid] for seat in verdict.seats}.items())
+        shapes = {member.uid: member.shape for leaf in leaves(request) for member in leaf.members}
+        seats = sorted({(seat.index, shapes[seat.uid].id): shapes[seat.uid] for seat in verdict.assignments}.items())
         with self.emptied(pool) as trial:
-            for seat in verdict.seats:
+            for seat in verdict.assignments:
                 trial.place(shapes[seat.uid], seat.index)
             bench = _Bench(trial, [(slot, shape) for (slot, _), shape in seats])
             return bench.refused(list(order))
@@ -96,6 +96,6 @@ class _Bench:
 
     def _allowed(self, slot: int, shape: Shape) -> bool:
         self.trial.unplace(shape, slot)
-        allowed = bool(self.trial.allows(shape)[slot])
+        allowed = bool(self.trial.feasible(shape)[slot])
         self.trial.place(shape, slot)
         return allowed

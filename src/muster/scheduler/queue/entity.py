@@ -46,8 +46,8 @@ class CapacityHint(NamedTuple):
 class RequeueHints:
     """Why a root is parked, in the terms in which changes are judged."""
 
-    wants: tuple[CapacityHint, ...] = ()
-    culprits: frozenset[str] = frozenset()
+    capacity: tuple[CapacityHint, ...] = ()
+    rejected_by: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -61,13 +61,13 @@ class QueuedEntity:
     priority: int = 0
     created: str = ""
     uid: str = ""
-    broken: bool = False  # bound below its minimum: goes before everything else
+    partly_bound: bool = False  # bound below its minimum: goes before everything else
     attempts: int = 0
     failures: int = 0  # consecutive, for the backoff
-    recent: tuple[float, ...] = ()  # times of the last failures
-    ready_at: float = 0.0  # end of the backoff
+    recent_failures: tuple[float, ...] = ()  # times of the last failures
+    backoff_until: float = 0.0  # end of the backoff
     due: float = 0.0  # when a timer brings it back
-    lack: RequeueHints = field(default_factory=RequeueHints)
+    hints: RequeueHints = field(default_factory=RequeueHints)
     epoch: int = 0  # the latest change of the cluster that this root was tried after
     ticket: int = 0  # invalidates older heap entries
     since: float = 0.0  # waiting in the queue since
@@ -78,4 +78,4 @@ class QueuedEntity:
 
     @property
     def sort_key(self) -> SortKey:
-        return (0 if self.broken else 1, -self.priority, self.created, self.uid)
+        return (0 if self.partly_bound else 1, -self.priority, self.created, self.uid)

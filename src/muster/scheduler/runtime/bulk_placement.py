@@ -27,11 +27,11 @@ def next_nodes(standing: Feasibility, count: int, mask: Bools | None) -> list[in
 
     Fewer than asked come back when a node fills whose raw score others are scaled by; call again.
     """
-    if count < _FEW or standing.sees_own_like or not standing.foresees:
+    if count < _FEW or standing.affected_by_own_shape or not standing.can_predict:
         return None
     if standing.pods_filters:
         mask = standing.feasible(mask)
-    if standing.uneven and mask is not None:
+    if standing.scores_depend_on_feasible_set and mask is not None:
         return None
     key = standing.key if mask is None else np.where(mask, standing.key, -1)
     slots = _candidates(key, count)
@@ -72,8 +72,8 @@ class _Lists:
 
 def _keys_ahead(standing: Feasibility, slots: Ints, ahead: Ints) -> Ints:
     total = standing.base[slots] + standing.scale[slots]
-    for constraint, weight in standing.load_scores:
-        scores = constraint.score_ahead(standing.shape, standing.cluster, slots, ahead)
+    for constraint, weight in standing.usage_scores:
+        scores = constraint.score_after(standing.shape, standing.cluster, slots, ahead)
         assert scores is not None
         total = total + scores * weight
     return (total << RANK_BITS) | standing.cluster.rank[slots]
@@ -84,7 +84,7 @@ def _take(standing: Feasibility, lists: _Lists, heads: Ints, count: int) -> list
     heapify(heap)
     placed = [0] * len(heap)
     taken: list[int] = []
-    pivots = [(scaled.raw, scaled.top) for scaled in standing.scaled if scaled.top > 0]
+    pivots = [(scaled.raw, scaled.top) for scaled in standing.normalized if scaled.top > 0]
     slots: list[int] = lists.slots.tolist()
     while heap and len(taken) < count:
         candidate = heap[0][1]

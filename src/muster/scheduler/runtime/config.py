@@ -15,7 +15,7 @@ import msgspec
 
 from muster.scheduler.framework.plugin import Plugin
 from muster.scheduler.plugins import DEFAULT
-from muster.scheduler.runtime.profile import DEFAULT_NAME, KEPT_ELSEWHERE, Profile, default_profile
+from muster.scheduler.runtime.profile import BUILT_IN, DEFAULT_NAME, Profile, default_profile
 
 __all__ = ["Config", "Profile", "default_config", "default_profile", "load"]
 
@@ -143,7 +143,7 @@ class _Reader:
         self.path = path
         self.kinds = kinds
         self.notes = notes
-        self.known = (*kinds, *KEPT_ELSEWHERE)
+        self.known = (*kinds, *BUILT_IN)
 
     def profile(self, name: str, entry: Tree) -> Profile:
         _only(f"{self.path}.", entry, ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
@@ -151,7 +151,7 @@ class _Reader:
             self.notes.append("percentageOfNodesToScore has no effect")
         plugins: Tree = entry.get("plugins") or {}
         _only(f"{self.path}.plugins.", plugins, _POINTS)
-        defaults = {kind.name: kind.weight for kind in DEFAULT} | dict.fromkeys(KEPT_ELSEWHERE, 0)
+        defaults = {kind.name: kind.weight for kind in DEFAULT} | dict.fromkeys(BUILT_IN, 0)
         enabled = self._apply(defaults, plugins, "multiPoint")
         filters = self._apply(enabled, plugins, "filter")
         weights = self._apply(enabled, plugins, "score")
@@ -166,7 +166,7 @@ class _Reader:
                 [self._rule(kind, args.get(kind)) for kind in names],
                 filters=frozenset(filters),
                 weights=weights,
-                others=frozenset(kind for kind in enabled if kind in KEPT_ELSEWHERE),
+                others=frozenset(kind for kind in enabled if kind in BUILT_IN),
             )
         except ValueError as fault:
             raise ValueError(f"{self.path}: {fault}") from None
@@ -190,10 +190,10 @@ class _Reader:
 
     def _elsewhere(self, names: dict[str, int], plugins: Tree, point: str) -> dict[str, int]:
         after = self._apply(names, plugins, point)
-        kept = {name: weight for name, weight in names.items() if name in after or name not in KEPT_ELSEWHERE}
+        kept = {name: weight for name, weight in names.items() if name in after or name not in BUILT_IN}
         if {*after} - {*names} or len(kept) == len(names):
             self.notes.append(f"plugins.{point} has no effect on rules that take part in filtering and scoring")
-        return kept | {name: after[name] for name in after if name in KEPT_ELSEWHERE}
+        return kept | {name: after[name] for name in after if name in BUILT_IN}
 
     def _name(self, where: str, entry: Tree) -> str:
         name = entry.get("name")
@@ -216,7 +216,7 @@ class _Reader:
                 raise ValueError(f"{where}: {name} is configured twice")
             args: Tree = section.get("args") or {}
             kind = self.kinds.get(name)
-            known = kind.arguments if kind is not None else _ARGS_ELSEWHERE.get(name, frozenset())
+            known = kind.known_args if kind is not None else _ARGS_ELSEWHERE.get(name, frozenset())
             if known is not None:
                 _only(f"{where}.args.", args, (*known, "apiVersion", "kind"))
             if kind is None and args:

@@ -17,7 +17,7 @@ from muster.scheduler.framework.plugin import FilterStatus
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.runtime.profile import profile_of
 
-Culprit = str | tuple[str, str]
+RejectedBy = str | tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -32,21 +32,21 @@ class Diagnosis:
     total: int
     unresolvable: Bools
     counts: dict[str, int] = field(default_factory=dict[str, int])
-    culprits: frozenset[Culprit] = frozenset()
+    rejected_by: frozenset[RejectedBy] = frozenset()
     message: str = ""
 
-    def note(self, reasons: Iterable[FilterStatus]) -> None:
+    def add(self, reasons: Iterable[FilterStatus]) -> None:
         for reason in reasons:
             if len(reason.slots) == 0:
                 continue
-            self.counts[reason.text] = self.counts.get(reason.text, 0) + len(reason.slots)
-            self.culprits |= {reason.culprit}
-            if isinstance(reason.culprit, tuple):
-                self.culprits |= {reason.culprit[0]}
-            final = np.broadcast_to(reason.final, reason.slots.shape)
+            self.counts[reason.message] = self.counts.get(reason.message, 0) + len(reason.slots)
+            self.rejected_by |= {reason.rejected_by}
+            if isinstance(reason.rejected_by, tuple):
+                self.rejected_by |= {reason.rejected_by[0]}
+            final = np.broadcast_to(reason.unresolvable, reason.slots.shape)
             self.unresolvable[reason.slots[final]] = True
 
-    def text(self, after: str = "") -> str:
+    def message_text(self, after: str = "") -> str:
         """The whole message; `after` is what a later step (preemption) has to add."""
         what = self.message or ", ".join(sorted(f"{count} {text}" for text, count in self.counts.items()))
         if not self.total:
@@ -61,12 +61,12 @@ def diagnose(shape: Shape, cluster: Cluster, mask: Bools | None) -> Diagnosis:
     if _refused_outright(shape, cluster, left, found):
         return found
     for constraint in profile_of(shape).filters:
-        if not (constraint.concerns(shape) and constraint.filters_for(shape, cluster)):
+        if not (constraint.concerns(shape) and constraint.filter_applies(shape, cluster)):
             continue
-        allowed = constraint.allows(shape, cluster, slice(0, cluster.size))
+        allowed = constraint.filter(shape, cluster, slice(0, cluster.size))
         refused = np.flatnonzero(left & ~allowed)
         if len(refused):
-            found.note(constraint.reasons(shape, cluster, refused))
+            found.add(constraint.statuses(shape, cluster, refused))
             left &= allowed
     return found
 
@@ -76,8 +76,8 @@ def _refused_outright(shape: Shape, cluster: Cluster, left: Bools, found: Diagno
     narrowing: list[str] = []
     names: frozenset[str] | None = None
     for constraint in profile_of(shape).filters:
-        message = constraint.rejects(shape, cluster)
-        some = None if message else constraint.narrows(shape, cluster)
+        message = constraint.pre_filter(shape, cluster)
+        some = None if message else constraint.pre_filter_nodes(shape, cluster)
         if some is not None:
             narrowing.append(constraint.name)
             names = some if names is None else names & some
@@ -87,7 +87,7 @@ def _refused_outright(shape: Shape, cluster: Cluster, left: Bools, found: Diagno
                 message = one if len(narrowing) == 1 else several
         if message:
             found.message = message
-            found.culprits = frozenset((constraint.name, *narrowing))
+            found.rejected_by = frozenset((constraint.name, *narrowing))
             found.unresolvable |= left
             return True
     if names is not None:
@@ -95,6 +95,6 @@ def _refused_outright(shape: Shape, cluster: Cluster, left: Bools, found: Diagno
         named[[cluster.index[name] for name in names if name in cluster.index]] = True
         absent = np.flatnonzero(left & ~named)
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(narrowing)}]"
-        found.note([FilterStatus(text, absent, True, narrowing[0])])
+        found.add([FilterStatus(text, absent, True, narrowing[0])])
         left &= named
     return False

@@ -36,8 +36,8 @@ class Evaluator:
 
     def shape(self, pod: Pod, profile: Profile) -> Shape:
         """The shape of a pod under a profile; equal requirements give the same object."""
-        if not profile.pod_labels <= self.cluster.tallies.keys:
-            self.cluster.mention(profile.pod_labels)
+        if not profile.pod_labels <= self.cluster.pod_counts.keys:
+            self.cluster.add_label_keys(profile.pod_labels)
         footprint = self.cluster.footprint(pod)
         key = (footprint, profile, pod.spec.node_name, spreading_owner(pod))
         found = self._shapes.get(key)

@@ -35,29 +35,29 @@ _FEW_LOADS, _FEW_SLOTS = 16, 4
 class NormalizedScore:
     """A scaled score: raw numbers per slot and the largest among the feasible ones."""
 
-    __slots__ = ("constraint", "flat", "raw", "top", "weight")
+    __slots__ = ("all_zero", "plugin", "raw", "top", "weight")
 
     def __init__(self, constraint: Plugin, weight: int, size: int) -> None:
-        self.constraint = constraint
+        self.plugin = constraint
         self.weight = weight
         self.raw: Ints = np.zeros(size, dtype=np.int64)
         self.top = -1
-        self.flat = False  # no node has a raw number above 0
+        self.all_zero = False  # no node has a raw number above 0
 
     def renew(self, slots: Slots, raw: Ints) -> None:
         self.raw[slots] = raw
-        self.flat = not self.raw.any()
+        self.all_zero = not self.raw.any()
 
     def highest(self, ok: Bools) -> int:
-        return 0 if self.flat else int(np.max(self.raw, where=ok, initial=0))
+        return 0 if self.all_zero else int(np.max(self.raw, where=ok, initial=0))
 
     @property
-    def even(self) -> int:
+    def equal_score(self) -> int:
         """What every node gets while all are alike."""
-        return MAX_SCORE * self.weight if self.constraint.backwards else 0
+        return MAX_SCORE * self.weight if self.plugin.reverse else 0
 
     def scores(self, slots: Slots, top: int) -> Ints:
-        return normalized_scores(self.raw[slots], top, backwards=self.constraint.backwards) * self.weight
+        return normalized_scores(self.raw[slots], top, reverse=self.plugin.reverse) * self.weight
 
 
 class Feasibility:
@@ -66,10 +66,10 @@ class Feasibility:
     def __init__(self, shape: Shape, cluster: Cluster) -> None:
         self.shape = shape
         self.cluster = cluster
-        rules = [c for c in profile_of(shape).constraints if c.concerns(shape)]
+        rules = [c for c in profile_of(shape).plugins if c.concerns(shape)]
         self._watched = tuple(sorted({kind for c in rules for kind in c.watches}))
         self._stamp = -1
-        self._nodes_seen = self._loads_seen = 0
+        self._nodes_seen = self._usage_seen = 0
         self._seats: Ints | None = None
         self._seats_seen = 0
         self.ok: Bools = np.zeros(0, dtype=np.bool_)
@@ -77,29 +77,29 @@ class Feasibility:
     # --- answers -----------------------------------------------------------------------------------
 
     @property
-    def plain(self) -> bool:
+    def cached_keys_decide(self) -> bool:
         """Whether the cached keys alone decide."""
         return not self.pods_filters and not self.pods_scores
 
     @property
-    def uneven(self) -> bool:
+    def scores_depend_on_feasible_set(self) -> bool:
         """Whether a scaled score tells nodes apart, so that scores depend on who is feasible."""
-        return any(scaled.top > 0 for scaled in self.scaled)
+        return any(scaled.top > 0 for scaled in self.normalized)
 
     def feasible(self, mask: Bools | None = None) -> Bools:
         """Which slots can take one more pod, by all rules."""
         ok = self.ok.copy() if mask is None else self.ok & mask
         everywhere = slice(0, self.cluster.size)
         for constraint in self.pods_filters:
-            ok &= constraint.allows(self.shape, self.cluster, everywhere)
+            ok &= constraint.filter(self.shape, self.cluster, everywhere)
         return ok
 
     def totals(self, slots: Slots) -> Ints:
         """The weighted score of feasible slots, scaled among these."""
         total = self.total[slots]
-        for scaled in self.scaled:
-            if scaled.flat:
-                total = total + scaled.even
+        for scaled in self.normalized:
+            if scaled.all_zero:
+                total = total + scaled.equal_score
             else:
                 total = total + scaled.scores(slots, int(scaled.raw[slots].max(initial=0)))
         for constraint, weight in self.pods_scores:
@@ -108,7 +108,7 @@ class Feasibility:
 
     def seats(self) -> Ints:
         """How many more pods each slot can take, as far as each rule can tell; current, and the caller's own."""
-        seats, log = self._seats, self.cluster.loads
+        seats, log = self._seats, self.cluster.usage_log
         changed = log.since(self._seats_seen)
         if seats is None or changed is None or len(changed) * _MANY > len(self.ok):
             seats = self._seats = self._count(slice(0, len(self.ok)))
@@ -119,15 +119,15 @@ class Feasibility:
             return seats.copy()
         seats = np.where(self.feasible(), seats, 0)
         for constraint in self.pods_filters:
-            room = constraint.seats(self.shape, self.cluster, slice(0, len(seats)))
+            room = constraint.capacity(self.shape, self.cluster, slice(0, len(seats)))
             if room is not None:
                 seats = np.minimum(seats, room)
         return seats
 
     def _count(self, slots: Slots) -> Ints:
         seats = np.where(self.ok[slots], UNLIMITED, 0)
-        for constraint in self.load_filters:
-            room = constraint.seats(self.shape, self.cluster, slots)
+        for constraint in self.usage_filters:
+            room = constraint.capacity(self.shape, self.cluster, slots)
             if room is not None:
                 seats = np.minimum(seats, room)
         return np.maximum(seats, 0)
@@ -138,20 +138,22 @@ class Feasibility:
         """Bring the caches up to date with everything that happened since."""
         cluster = self.cluster
         versions = cluster.versions
-        stamp = sum(versions.get(kind, 0) for kind in self._watched) + cluster.tallies.version + len(cluster.resources)
-        loads = cluster.loads
-        if stamp == self._stamp and self._loads_seen == loads.end and self._nodes_seen == cluster.nodes.end:
+        stamp = (
+            sum(versions.get(kind, 0) for kind in self._watched) + cluster.pod_counts.version + len(cluster.resources)
+        )
+        loads = cluster.usage_log
+        if stamp == self._stamp and self._usage_seen == loads.end and self._nodes_seen == cluster.node_log.end:
             return
         if stamp != self._stamp:
             self._stamp = stamp
             self._rebuild()
         else:
             self._catch_up()
-        self._nodes_seen, self._loads_seen = cluster.nodes.end, loads.end
+        self._nodes_seen, self._usage_seen = cluster.node_log.end, loads.end
 
     def _catch_up(self) -> None:
         cluster = self.cluster
-        nodes, loads = cluster.nodes.since(self._nodes_seen), cluster.loads.since(self._loads_seen)
+        nodes, loads = cluster.node_log.since(self._nodes_seen), cluster.usage_log.since(self._usage_seen)
         if nodes is None or loads is None or len(loads) * _MANY > cluster.size + 64:
             self._rebuild()
             return
@@ -165,27 +167,35 @@ class Feasibility:
                 for slot in few:
                     self._renew_one(slot)
                 return
-        self._renew_loads(loads)
-        if not self._rescale():
+        self._renew_usage(loads)
+        if not self._renormalize():
             self._renew_keys(loads)
 
     def _rebuild(self) -> None:
         shape, cluster = self.shape, self.cluster
-        filters = [c for c in profile_of(shape).filters if c.concerns(shape) and c.filters_for(shape, cluster)]
-        self.blocked = any(c.rejects(shape, cluster) for c in profile_of(shape).filters)
-        self.node_filters = [c for c in filters if c.filters is DependsOn.NODE]
-        self.load_filters = [c for c in filters if c.filters is DependsOn.LOAD]
-        self.pods_filters = [c for c in filters if c.filters is DependsOn.PODS]
-        scorers = [(c, w) for c, w in profile_of(shape).scorers if c.concerns(shape) and c.scores_for(shape, cluster)]
-        self.node_scores = [(c, w) for c, w in scorers if c.scores is DependsOn.NODE and not c.scaled]
-        self.load_scores = [(c, w) for c, w in scorers if c.scores is DependsOn.LOAD]
-        self.pods_scores = [(c, w) for c, w in scorers if c.scores is DependsOn.PODS]
+        filters = [c for c in profile_of(shape).filters if c.concerns(shape) and c.filter_applies(shape, cluster)]
+        self.blocked = any(c.pre_filter(shape, cluster) for c in profile_of(shape).filters)
+        self.node_filters = [c for c in filters if c.filter_depends_on is DependsOn.NODE]
+        self.usage_filters = [c for c in filters if c.filter_depends_on is DependsOn.USAGE]
+        self.pods_filters = [c for c in filters if c.filter_depends_on is DependsOn.PODS]
+        scorers = [
+            (c, w) for c, w in profile_of(shape).scorers if c.concerns(shape) and c.score_applies(shape, cluster)
+        ]
+        self.node_scores = [(c, w) for c, w in scorers if c.score_depends_on is DependsOn.NODE and not c.normalized]
+        self.usage_scores = [(c, w) for c, w in scorers if c.score_depends_on is DependsOn.USAGE]
+        self.pods_scores = [(c, w) for c, w in scorers if c.score_depends_on is DependsOn.PODS]
         size = cluster.size
-        self.scaled = [NormalizedScore(c, w, size) for c, w in scorers if c.scores is DependsOn.NODE and c.scaled]
-        self.independent = not any(c.entangles_for(shape, cluster) for c in filters)
+        self.normalized = [
+            NormalizedScore(c, w, size) for c, w in scorers if c.score_depends_on is DependsOn.NODE and c.normalized
+        ]
+        self.independent = not any(c.couples_pods_of(shape, cluster) for c in filters)
         # If not, placing pods of the shape changes nothing for the next of them but the load of a node.
-        self.sees_own_like = bool(self.pods_scores) or any(c.sees_own_like(shape, cluster) for c in self.pods_filters)
-        self.foresees = all(c.foresees for c in self.load_filters) and all(c.foresees for c, _ in self.load_scores)
+        self.affected_by_own_shape = bool(self.pods_scores) or any(
+            c.affected_by_own_shape(shape, cluster) for c in self.pods_filters
+        )
+        self.can_predict = all(c.can_predict for c in self.usage_filters) and all(
+            c.can_predict for c, _ in self.usage_scores
+        )
         self.node_ok: Bools = np.zeros(size, dtype=np.bool_)
         self.ok = np.zeros(size, dtype=np.bool_)
         self.base: Ints = np.zeros(size, dtype=np.int64)
@@ -195,8 +205,8 @@ class Feasibility:
         self._seats = None
         everything = slice(0, size)
         self._renew_nodes(everything)
-        self._renew_loads(everything)
-        if not self._rescale():
+        self._renew_usage(everything)
+        if not self._renormalize():
             self._renew_keys(everything)
 
     def _grow(self, size: int) -> None:
@@ -207,7 +217,7 @@ class Feasibility:
         self.scale = cast(Ints, grown(self.scale, size))
         self.key = cast(Ints, grown(self.key, size))
         self._seats = None
-        for scaled in self.scaled:
+        for scaled in self.normalized:
             scaled.raw = cast(Ints, grown(scaled.raw, size))
             scaled.top = -1
 
@@ -217,24 +227,24 @@ class Feasibility:
         if self.blocked:
             ok[:] = False
         for constraint in self.node_filters:
-            ok &= constraint.allows(shape, cluster, slots)
+            ok &= constraint.filter(shape, cluster, slots)
         self.node_ok[slots] = ok
         base = np.zeros(ok.shape, dtype=np.int64)
         for constraint, weight in self.node_scores:
             base += constraint.score(shape, cluster, slots) * weight
         self.base[slots] = base
-        for scaled in self.scaled:
-            scaled.renew(slots, scaled.constraint.score(shape, cluster, slots))
+        for scaled in self.normalized:
+            scaled.renew(slots, scaled.plugin.score(shape, cluster, slots))
             scaled.top = -1
 
-    def _renew_loads(self, slots: Slots) -> None:
+    def _renew_usage(self, slots: Slots) -> None:
         shape, cluster = self.shape, self.cluster
         ok = self.node_ok[slots]
-        for constraint in self.load_filters:
-            ok = ok & constraint.allows(shape, cluster, slots)
+        for constraint in self.usage_filters:
+            ok = ok & constraint.filter(shape, cluster, slots)
         self.ok[slots] = ok
         total = self.base[slots]
-        for constraint, weight in self.load_scores:
+        for constraint, weight in self.usage_scores:
             total = total + constraint.score(shape, cluster, slots) * weight
         self.total[slots] = total
 
@@ -246,23 +256,23 @@ class Feasibility:
         shape, cluster = self.shape, self.cluster
         ok = bool(self.node_ok[slot])
         if ok:
-            for constraint in self.load_filters:
-                if not constraint.allows_one(shape, cluster, slot):
+            for constraint in self.usage_filters:
+                if not constraint.filter_one(shape, cluster, slot):
                     ok = False
                     break
         total = self.base.item(slot)
-        for constraint, weight in self.load_scores:
+        for constraint, weight in self.usage_scores:
             total += constraint.score_one(shape, cluster, slot) * weight
         self.total[slot] = total
         flipped = ok != self.ok.item(slot)
         self.ok[slot] = ok
-        if not (flipped and self.scaled and self._rescale()):
+        if not (flipped and self.normalized and self._renormalize()):
             self.key[slot] = ((total + self.scale.item(slot)) << RANK_BITS) | cluster.rank.item(slot) if ok else -1
 
-    def _rescale(self) -> bool:
+    def _renormalize(self) -> bool:
         """Work all keys out anew if the largest raw number of a scaled score is another one now."""
         moved = False
-        for scaled in self.scaled:
+        for scaled in self.normalized:
             top = scaled.highest(self.ok)
             if top != scaled.top:
                 scaled.top = top
@@ -270,7 +280,7 @@ class Feasibility:
         if moved:
             everything = slice(0, len(self.ok))
             self.scale[:] = 0
-            for scaled in self.scaled:
+            for scaled in self.normalized:
                 self.scale += scaled.scores(everything, scaled.top)
             self._renew_keys(everything)
         return moved

@@ -13,7 +13,7 @@ DEFAULT_NAME = "default-scheduler"
 
 
 # Rules that the queue, the cycle or the planner keep rather than a constraint, under the names a profile may use.
-KEPT_ELSEWHERE = (
+BUILT_IN = (
     "SchedulingGates",
     "PrioritySort",
     "DeferredPodScheduling",
@@ -36,24 +36,26 @@ class Profile:
         *,
         filters: frozenset[str] | None = None,
         weights: Mapping[str, int] | None = None,
-        others: frozenset[str] = frozenset(KEPT_ELSEWHERE),
+        others: frozenset[str] = frozenset(BUILT_IN),
     ) -> None:
         """All rules filter, and score with their own weights, unless told otherwise by name."""
         self.scheduler_name = scheduler_name
-        self.constraints = tuple(constraints)
+        self.plugins = tuple(constraints)
         self.filters = tuple(c for c in constraints if filters is None or c.name in filters)
         given = {c.name: c.weight for c in constraints} if weights is None else weights
-        self.scorers = tuple((c, given[c.name]) for c in constraints if c.scores is not None and given.get(c.name))
-        self.judges_all = any(c.counts_all_resources for c in self.filters)
+        self.scorers = tuple(
+            (c, given[c.name]) for c in constraints if c.score_depends_on is not None and given.get(c.name)
+        )
+        self.counts_all_resources = any(c.counts_all_resources for c in self.filters)
         self.pod_labels = frozenset(key for c in constraints for key in c.pod_labels)
         self.enabled = others | {c.name for c in constraints}
         heaviest = ((1 << (62 - RANK_BITS)) - 1) // MAX_SCORE
         if sum(weight for _, weight in self.scorers) > heaviest:
             raise ValueError(f"the weights of profile {scheduler_name} add up to more than {heaviest}")
 
-    def constraint(self, name: str) -> Plugin | None:
+    def plugin(self, name: str) -> Plugin | None:
         """The rule of that name, if the profile has it."""
-        return next((c for c in self.constraints if c.name == name), None)
+        return next((c for c in self.plugins if c.name == name), None)
 
     def ignores(self, resource: str) -> bool:
         """Whether room of this resource is nobody's business under this profile."""

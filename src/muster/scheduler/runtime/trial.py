@@ -73,7 +73,7 @@ class Trial:
     def place(self, shape: Shape, slot: int, count: int = 1) -> None:
         """Put pods of the shape on a slot, whether it has room or not."""
         self._journal.append(_Step(shape.footprint, slot, count, self._kept(shape.footprint)))
-        self.cluster.load(shape.footprint, slot, count)
+        self.cluster.add_usage(shape.footprint, slot, count)
 
     def unplace(self, shape: Shape, slot: int, count: int = 1) -> None:
         """Take pods away that this trial has placed."""
@@ -108,7 +108,7 @@ class Trial:
             if entry.slot < 0 or entry.footprint.claims:
                 self._move(entry, count)
             else:
-                alike.setdefault((entry.footprint, entry.dying), []).append(entry)
+                alike.setdefault((entry.footprint, entry.terminating), []).append(entry)
         for (footprint, dying), entries in alike.items():
             if len(entries) < WORTH_COUNTING:
                 for entry in entries:
@@ -118,17 +118,17 @@ class Trial:
             counts *= count
             moved = tuple(entry.pod.metadata.uid for entry in entries)
             self._journal.append(_Bulk(footprint, slots, counts, None, dying, moved))
-            self.cluster.load_many(footprint, slots, counts, dying=dying)
+            self.cluster.add_usage_many(footprint, slots, counts, dying=dying)
 
     def _move(self, entry: PlacedPod, count: int) -> None:
         kept = self._kept(entry.footprint)
         uid = entry.pod.metadata.uid
-        self._journal.append(_Step(entry.footprint, entry.slot, count, kept, entry.dying, uid))
+        self._journal.append(_Step(entry.footprint, entry.slot, count, kept, entry.terminating, uid))
         if entry.slot >= 0:
-            self.cluster.load(entry.footprint, entry.slot, count, dying=entry.dying)
+            self.cluster.add_usage(entry.footprint, entry.slot, count, dying=entry.terminating)
 
     def _kept(self, footprint: Footprint) -> Kept | None:
-        return self.cluster.storage.reservations.state() if footprint.claims else None
+        return self.cluster.volumes.promised.state() if footprint.claims else None
 
     def mark(self) -> int:
         """A point to come back to."""
@@ -143,16 +143,16 @@ class Trial:
             else:
                 self._take_back(step)
             if step.kept is not None:
-                self.cluster.restore_reservations(step.kept)
+                self.cluster.restore_promised(step.kept)
 
     def _take_all_back(self, step: _Bulk) -> None:
-        self.cluster.load_many(step.footprint, step.slots, -step.counts, dying=step.dying)
+        self.cluster.add_usage_many(step.footprint, step.slots, -step.counts, dying=step.dying)
         if step.uids:
             (self.evicted.difference_update if step.counts[0] < 0 else self.evicted.update)(step.uids)
 
     def _take_back(self, step: _Step) -> None:
         if step.slot >= 0:
-            self.cluster.load(step.footprint, step.slot, -step.pods, dying=step.dying)
+            self.cluster.add_usage(step.footprint, step.slot, -step.pods, dying=step.dying)
         if step.uid:
             (self.evicted.discard if step.pods < 0 else self.evicted.add)(step.uid)
 
@@ -162,7 +162,7 @@ class Trial:
         """Per slot, how many more pods of the shape fit: exact if it is independent, else an upper bound."""
         return self.feasibility(shape).seats()
 
-    def allows(self, shape: Shape) -> Bools:
+    def feasible(self, shape: Shape) -> Bools:
         """Per slot, whether one more pod of the shape fits now, by every rule."""
         return self.feasibility(shape).feasible()
 
@@ -195,13 +195,13 @@ class Trial:
             return
         slots, counts = _counted(placed)
         self._journal.append(_Bulk(shape.footprint, slots, counts, self._kept(shape.footprint)))
-        self.cluster.load_many(shape.footprint, slots, counts)
+        self.cluster.add_usage_many(shape.footprint, slots, counts)
 
     def independent(self, shape: Shape) -> bool:
         """Whether only the node itself decides if one more pod of the shape fits there."""
         return self.feasibility(shape).independent
 
-    def why_not(self, shape: Shape, mask: Bools | None = None) -> Diagnosis:
+    def diagnose(self, shape: Shape, mask: Bools | None = None) -> Diagnosis:
         """Why the nodes (of the mask) do not take the shape, each under the first rule that refused it."""
         return diagnose(shape, self.cluster, mask)
 
@@ -215,11 +215,11 @@ def _counted(slots: Iterable[int]) -> tuple[Ints, Ints]:
 def _best(standing: Feasibility, mask: Bools | None) -> int:
     if not len(standing.ok):
         return -1
-    if standing.plain and (mask is None or not standing.uneven):
+    if standing.cached_keys_decide and (mask is None or not standing.scores_depend_on_feasible_set):
         key = standing.key if mask is None else np.where(mask, standing.key, -1)
     else:
         ok = standing.feasible(mask)
-        if standing.pods_scores or standing.uneven:
+        if standing.pods_scores or standing.scores_depend_on_feasible_set:
             if ok.all():
                 # All of them: views of the columns rather than copies.
                 everywhere = slice(0, len(ok))

@@ -107,7 +107,7 @@ def decode(data: bytes) -> Line:
 
 def replay(lines: Iterable[bytes], make_brain: Callable[[Header], SchedulerProtocol]) -> Replayed:
     """Run a log again. `make_brain` builds a brain from the header."""
-    brain: SchedulerProtocol | None = None
+    scheduler: SchedulerProtocol | None = None
     events = turns = decisions = 0
     for number, data in enumerate(lines, 1):
         if not data.strip():
@@ -116,21 +116,21 @@ def replay(lines: Iterable[bytes], make_brain: Callable[[Header], SchedulerProto
         if isinstance(line, Header):
             if line.version != VERSION:
                 raise BadLog(f"line {number}: log version {line.version} is not {VERSION}")
-            if brain is not None:
+            if scheduler is not None:
                 raise BadLog(f"line {number}: a second header")
-            brain = make_brain(line)
-        elif brain is None:
+            scheduler = make_brain(line)
+        elif scheduler is None:
             raise BadLog(f"line {number}: the log does not begin with its header")
         elif isinstance(line, LoggedEvent):
             events += 1
-            brain.handle(line.event, line.at)
+            scheduler.handle(line.event, line.at)
         else:
             turns += 1
             decisions += len(line.decisions)
-            difference = _compare(number, line, brain.next(line.at))
+            difference = _compare(number, line, scheduler.next(line.at))
             if difference is not None:
                 return Replayed(events, turns, decisions, difference)
-    if brain is None:
+    if scheduler is None:
         raise BadLog("the log is empty")
     return Replayed(events, turns, decisions)
 

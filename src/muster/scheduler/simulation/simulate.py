@@ -23,7 +23,7 @@ MOST_TURNS = 1_000_000
 class Simulation:
     """One brain and what came of its decisions."""
 
-    brain: Scheduler
+    scheduler: Scheduler
     now: float = 0.0
     placed: dict[ObjectRef, str] = field(default_factory=dict[ObjectRef, str])  # pod -> node, in the order of the binds
     victims: dict[ObjectRef, ObjectRef] = field(default_factory=dict[ObjectRef, ObjectRef])  # pod -> for whom
@@ -34,7 +34,7 @@ class Simulation:
     def run(self) -> Simulation:
         """Turns until there is nothing more to do at this moment."""
         for _ in range(MOST_TURNS):
-            decisions = self.brain.next(self.now)
+            decisions = self.scheduler.next(self.now)
             if not decisions:
                 return self
             for decision in decisions:
@@ -45,11 +45,11 @@ class Simulation:
         match decision:
             case d.Bind(pod, node):
                 self.placed[pod] = node
-                self.brain.handle(events.BindSucceeded(pod.uid, node), self.now)
+                self.scheduler.handle(events.BindSucceeded(pod.uid, node), self.now)
             case d.Evict(pod, preemptor):
                 self.victims[pod] = preemptor
                 self.placed.pop(pod, None)
-                self.brain.handle(events.ObjectDeleted("Pod", pod.namespace, pod.name, pod.uid), self.now)
+                self.scheduler.handle(events.ObjectDeleted("Pod", pod.namespace, pod.name, pod.uid), self.now)
             case d.SetCondition(about):
                 self.words[about] = decision
                 self._remember(decision)
@@ -58,10 +58,10 @@ class Simulation:
 
     def _remember(self, decision: d.SetCondition) -> None:
         """A pod's own conditions decide what is said about it next; groups are remembered by the brain itself."""
-        member = self.brain.world.forest.members.get(decision.about.uid)
+        member = self.scheduler.state.forest.members.get(decision.about.uid)
         if member is None:
             return
         old = tuple(c for c in member.pod.status.conditions or () if c.type != decision.type)
         new = Condition(decision.type, decision.status, decision.reason, decision.message)
         status = msgspec.structs.replace(member.pod.status, conditions=(*old, new))
-        self.brain.handle(events.ObjectUpdated("Pod", msgspec.structs.replace(member.pod, status=status)), self.now)
+        self.scheduler.handle(events.ObjectUpdated("Pod", msgspec.structs.replace(member.pod, status=status)), self.now)

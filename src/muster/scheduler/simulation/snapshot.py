@@ -85,10 +85,10 @@ def decode(data: bytes) -> Snapshot:
     return Snapshot(objects, raw.schedulers, raw.taken_at)
 
 
-def brain_of(snapshot: Snapshot, config: Config, through: Through = iter) -> Scheduler:
+def scheduler_of(snapshot: Snapshot, config: Config, through: Through = iter) -> Scheduler:
     """A brain that knows what the snapshot shows, ready to be asked. `through` may count the events as they pass."""
-    brain = Scheduler(config, seed=config.seed)
+    scheduler = Scheduler(config, seed=config.seed)
     for event in through(snapshot.events()):
-        brain.handle(event, 0.0)
-    brain.handle(CacheSynced(), 0.0)
-    return brain
+        scheduler.handle(event, 0.0)
+    scheduler.handle(CacheSynced(), 0.0)
+    return scheduler

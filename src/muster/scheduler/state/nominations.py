@@ -16,4 +16,4 @@ class Nomination:
     shape: Shape
     node: str
     priority: int
-    root: EntityKey
+    entity: EntityKey

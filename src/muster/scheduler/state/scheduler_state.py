@@ -69,7 +69,7 @@ class SchedulerState:
     reviewed: set[EntityKey] = field(default_factory=set[EntityKey])  # groups whose bound members changed
     suspects: set[EntityKey] = field(default_factory=set[EntityKey])  # trees whose objects changed
     version: int = 0  # another one whenever a pod, a node or a group is another
-    census: VictimIndex = field(default_factory=VictimIndex)
+    victim_index: VictimIndex = field(default_factory=VictimIndex)
     synced: bool = False
 
     @property
@@ -79,7 +79,7 @@ class SchedulerState:
     def __post_init__(self) -> None:
         for profile in self.config.profiles.values():
             for constraint in profile.filters:
-                for change in constraint.woken_by:
+                for change in constraint.requeue_events:
                     self._curable.setdefault(change, set()).add(constraint.name)
 
     def note(self, changed: ClusterEvents) -> None:
@@ -89,9 +89,9 @@ class SchedulerState:
 
     def shape_of(self, member: Member) -> Shape:
         """The shape of a pod, looked up once for as long as no selector tells more pods apart."""
-        if member.shape is None or member.shape_epoch != len(self.cluster.tallies.keys):
+        if member.shape is None or member.shape_epoch != len(self.cluster.pod_counts.keys):
             member.shape = self.evaluator.shape(member.pod, self.config.profiles[member.traits[0]])
-            member.shape_epoch = len(self.cluster.tallies.keys)
+            member.shape_epoch = len(self.cluster.pod_counts.keys)
         return member.shape
 
     def domain_of(self, node: str, key: str) -> str:
@@ -121,33 +121,33 @@ class SchedulerState:
         group = self.forest.groups.get(key)
         return group.root() if group is not None else None
 
-    def scheduler_of(self, root: QueuedEntity) -> str:
+    def scheduler_of(self, entity: QueuedEntity) -> str:
         """The profile that places a root; empty when nobody of it is pending."""
-        members = self.members_of(root)
+        members = self.members_of(entity)
         return members[0].traits[0] if members else ""
 
-    def members_of(self, root: QueuedEntity) -> list[Member]:
+    def members_of(self, entity: QueuedEntity) -> list[Member]:
         """The pending pods of a root, in the order in which they are placed."""
-        if root.member is not None:
-            return [root.member]
-        assert root.group is not None
-        pending = [member for leaf in root.group.leaves() for member in leaf.pending.values()]
+        if entity.member is not None:
+            return [entity.member]
+        assert entity.group is not None
+        pending = [member for leaf in entity.group.leaves() for member in leaf.pending.values()]
         return sorted(pending, key=lambda member: member.order)
 
     def waits_for_volumes(self, member: Member) -> bool:
         """Whether a claim of the pod is not bound yet."""
         claims = (
-            self.cluster.storage.claims.get((member.ref.namespace, name))
+            self.cluster.volumes.claims.get((member.ref.namespace, name))
             for name in self.shape_of(member).footprint.claims
         )
         return any(claim is not None and not bound(claim) for claim in claims)
 
-    def held_against(self, root: QueuedEntity) -> list[tuple[Shape, int]]:
+    def held_against(self, entity: QueuedEntity) -> list[tuple[Shape, int]]:
         """The seats that this root must not take: those of others with its priority or more."""
         return [
             (hold.shape, self.cluster.index[hold.node])
             for hold in self.holds.values()
-            if hold.root != root.key and hold.priority >= root.priority and hold.node in self.cluster.index
+            if hold.entity != entity.key and hold.priority >= entity.priority and hold.node in self.cluster.index
         ]
 
     def going(self) -> frozenset[str]:
@@ -158,15 +158,15 @@ class SchedulerState:
 
     def release(self, key: EntityKey) -> None:
         """Give back every seat held for a root."""
-        for uid in [uid for uid, hold in self.holds.items() if hold.root == key]:
+        for uid in [uid for uid, hold in self.holds.items() if hold.entity == key]:
             del self.holds[uid]
             member = self.forest.members.get(uid)
             if member is not None:
                 member.nominated = ""
 
-    def ref_of(self, root: QueuedEntity) -> ObjectRef:
+    def ref_of(self, entity: QueuedEntity) -> ObjectRef:
         """The object that a root is, for events and messages."""
-        if root.member is not None:
-            return root.member.ref
-        assert root.group is not None
-        return root.group.ref
+        if entity.member is not None:
+            return entity.member.ref
+        assert entity.group is not None
+        return entity.group.ref

@@ -28,32 +28,32 @@ class ConditionWriter:
     """The last word on every object, and which new words are worth saying."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, str], Word] = {}  # (uid, type) -> word; objects without uid are not addressed
-        self.evicted: set[str] = set()  # uids of groups that were evicted as a whole and are not bound again
+        self._last: dict[tuple[str, str], Word] = {}  # (uid, type) -> word; objects without uid are not addressed
+        self.evicted_groups: set[str] = set()  # uids of groups that were evicted as a whole and are not bound again
 
-    def learn(self, uid: str, conditions: tuple[types.Condition, ...] | None) -> None:
+    def observe(self, uid: str, conditions: tuple[types.Condition, ...] | None) -> None:
         """Take what an object's status says as said, where nothing newer was decided since."""
         for condition in conditions or ():
             key = (uid, condition.type)
-            if key not in self._said:
-                self._said[key] = (condition.status, condition.reason, condition.message)
-                if key[1] == api.DISRUPTION_TARGET and self._said[key][:2] == ("True", PREEMPTION_BY_SCHEDULER):
-                    self.evicted.add(uid)
+            if key not in self._last:
+                self._last[key] = (condition.status, condition.reason, condition.message)
+                if key[1] == api.DISRUPTION_TARGET and self._last[key][:2] == ("True", PREEMPTION_BY_SCHEDULER):
+                    self.evicted_groups.add(uid)
 
     def forget(self, uid: str) -> None:
         for key in [(uid, kind) for kind in _KINDS]:
-            self._said.pop(key, None)
-        self.evicted.discard(uid)
+            self._last.pop(key, None)
+        self.evicted_groups.discard(uid)
 
     def last(self, uid: str, type_: str) -> Word | None:
-        return self._said.get((uid, type_))
+        return self._last.get((uid, type_))
 
-    def say(self, about: ObjectRef, type_: str, status: str, reason: str, message: str = "") -> SetCondition | None:
+    def set(self, about: ObjectRef, type_: str, status: str, reason: str, message: str = "") -> SetCondition | None:
         """The decision to write a condition, or None if the object says so already."""
         word = (status, reason, message)
-        if self._said.get((about.uid, type_)) == word:
+        if self._last.get((about.uid, type_)) == word:
             return None
-        self._said[about.uid, type_] = word
+        self._last[about.uid, type_] = word
         return SetCondition(about, type_, status, reason, message)
 
     # --- groups ------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class ConditionWriter:
         type_ = api.POD_GROUP_INITIALLY_SCHEDULED if group.is_leaf else api.COMPOSITE_INITIALLY_SCHEDULED
         if group.obj is None or (status != "True" and group.scheduled_once):
             return None
-        return self.say(group.ref, type_, status, reason, message)
+        return self.set(group.ref, type_, status, reason, message)
 
     def review(self, group: Group, still_leaving: Callable[[Group], bool]) -> Iterator[SetCondition]:
         """What the present state of one group asks to be said."""
@@ -71,20 +71,20 @@ class ConditionWriter:
             return
         if group.quorum_bound:
             yield from self._met(group)
-            if group.ref.uid in self.evicted and not still_leaving(group):
-                self.evicted.discard(group.ref.uid)
+            if group.ref.uid in self.evicted_groups and not still_leaving(group):
+                self.evicted_groups.discard(group.ref.uid)
                 text = "the group is bound again"
-                yield from _some(self.say(group.ref, api.DISRUPTION_TARGET, "False", "QuorumBound", text))
+                yield from _some(self.set(group.ref, api.DISRUPTION_TARGET, "False", "QuorumBound", text))
         elif group.scheduled_once:
             what = "members" if group.is_leaf else "child groups"
             text = f"{group.confirmed} of {group.minimum} {what} are bound"
-            reason = "Preempted" if group.ref.uid in self.evicted else "BelowMinimum"
-            yield from _some(self.say(group.ref, api.QUORUM_MET, "False", reason, text))
+            reason = "Preempted" if group.ref.uid in self.evicted_groups else "BelowMinimum"
+            yield from _some(self.set(group.ref, api.QUORUM_MET, "False", reason, text))
 
     def _met(self, group: Group) -> Iterator[SetCondition]:
         yield from _some(self.initially_scheduled(group, "True", "Scheduled"))
         group.scheduled_once = True
-        yield from _some(self.say(group.ref, api.QUORUM_MET, "True", "QuorumBound"))
+        yield from _some(self.set(group.ref, api.QUORUM_MET, "True", "QuorumBound"))
 
 
 _KINDS = (

@@ -45,7 +45,7 @@ class WaitReason(NamedTuple):
     message: str
 
 
-def notices(top: Group) -> Iterator[WaitReason]:
+def wait_reasons(top: Group) -> Iterator[WaitReason]:
     """What each seen group of an unready tree waits for; groups nobody joined yet are left alone."""
     gated = _first_gated(top) if top.gated else ""
     for group in top.subtree():
@@ -55,7 +55,7 @@ def notices(top: Group) -> Iterator[WaitReason]:
 
 
 def _wait_of(group: Group, top: Group, gated: str) -> tuple[str, str] | None:
-    if not top.seen:
+    if not top.exists:
         return FOR_PARENT, f"parent {top.key.name} does not exist"
     if not group.admissible:
         return own_wait(group)
@@ -94,7 +94,7 @@ class NoticeTimer:
         self._last: dict[EntityKey, float] = {}
         self._heap: list[tuple[float, EntityKey]] = []
 
-    def ask(self, key: EntityKey, now: float) -> None:
+    def start(self, key: EntityKey, now: float) -> None:
         """A tree waits, or waits for something else now."""
         if key in self._due:
             return
@@ -103,7 +103,7 @@ class NoticeTimer:
         self._due[key] = due
         heapq.heappush(self._heap, (due, key))
 
-    def withdraw(self, key: EntityKey) -> None:
+    def stop(self, key: EntityKey) -> None:
         """The tree no longer waits."""
         self._due.pop(key, None)
         self._last.pop(key, None)

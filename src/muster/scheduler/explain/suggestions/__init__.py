@@ -43,9 +43,11 @@ Source = Callable[[ChangeTrial], Iterable[Suggestion]]
 Through = Callable[[Collection[Source]], Iterable[Source]]
 
 
-def suggest(brain: Scheduler, root: QueuedEntity, outcome: Evaluation, through: Through = iter) -> list[Suggestion]:
+def suggest(
+    scheduler: Scheduler, entity: QueuedEntity, outcome: Evaluation, through: Through = iter
+) -> list[Suggestion]:
     """Everything that was found to help, cheapest first. `through` may count the sources as they are asked."""
-    question = ChangeTrial(brain, root, outcome)
+    question = ChangeTrial(scheduler, entity, outcome)
     return [suggestion for source in through(SOURCES) for suggestion in source(question)]
 
 

@@ -36,14 +36,14 @@ STEPS_FACTOR = 8  # all tries together may spend so many budgets
 class ChangeTrial:
     """What would have to change so that this root fits?"""
 
-    def __init__(self, brain: Scheduler, root: QueuedEntity, outcome: Evaluation) -> None:
+    def __init__(self, scheduler: Scheduler, entity: QueuedEntity, outcome: Evaluation) -> None:
         assert not isinstance(outcome.verdict, Placed)
-        self.brain = brain
-        self.world = brain.world
-        self.root = root
-        self.demand = outcome.demand
+        self.scheduler = scheduler
+        self.state = scheduler.state
+        self.entity = entity
+        self.request = outcome.request
         self.shortages: tuple[Shortage, ...] = shortages_of(outcome.verdict)
-        self._steps = self.world.config.budget_steps * STEPS_FACTOR
+        self._steps = self.state.config.budget_steps * STEPS_FACTOR
         self._tries = MOST_TRIES
         self._ahead: list[QueuedEntity] | None = None
 
@@ -53,76 +53,76 @@ class ChangeTrial:
         return self._tries <= 0 or self._steps <= 0
 
     def fits(
-        self, demand: GroupRequest | None = None, evicted: Sequence[str] = (), *, without: EntityKey | None = None
+        self, request: GroupRequest | None = None, evicted: Sequence[str] = (), *, without: EntityKey | None = None
     ) -> bool:
         """Would the root be placed with this demand, or without these pods?"""
         if self.spent:
             return False
         self._tries -= 1
-        demand = demand or self.demand
-        shared = demand is self.demand  # room for everybody, not an easier demand
-        with self.world.evaluator.trial() as trial:
-            for shape, slot in self.world.held_against(self.root):
+        request = request or self.request
+        shared = request is self.request  # room for everybody, not an easier demand
+        with self.state.evaluator.trial() as trial:
+            for shape, slot in self.state.held_against(self.entity):
                 trial.place(shape, slot)
             trial.evict_all(evicted)
             # Cheap things first: alone it must fit in any case.
-            if not isinstance(self._plan(demand, trial), Placed):
+            if not isinstance(self._plan(request, trial), Placed):
                 return False
             if not shared or not self.ahead():
                 return True
             self._seat_those_ahead(trial, without)
-            return isinstance(self._plan(demand, trial), Placed)
+            return isinstance(self._plan(request, trial), Placed)
 
-    def _plan(self, demand: GroupRequest, trial: Trial) -> object:
-        budget = Budget(max(1, min(self.world.config.budget_steps, self._steps)))
-        verdict = plan(demand, trial, budget, extras=False)
+    def _plan(self, request: GroupRequest, trial: Trial) -> object:
+        budget = Budget(max(1, min(self.state.config.budget_steps, self._steps)))
+        verdict = plan(request, trial, budget, extras=False)
         self._steps -= budget.spent
         return verdict
 
     def ahead(self) -> list[QueuedEntity]:
         """The roots that are tried before this one when room appears."""
         if self._ahead is None:
-            roots = self.world.queue.roots.values()
-            mine = self.root.sort_key
+            roots = self.state.queue.entities.values()
+            mine = self.entity.sort_key
             ready = [r for r in roots if r.sort_key < mine and r.state != PREEMPTING and self._is_ready(r)]
-            self._ahead = sorted(ready, key=lambda root: root.sort_key)[:MOST_AHEAD]
+            self._ahead = sorted(ready, key=lambda entity: entity.sort_key)[:MOST_AHEAD]
         return self._ahead
 
-    def _is_ready(self, root: QueuedEntity) -> bool:
-        group = root.group
+    def _is_ready(self, entity: QueuedEntity) -> bool:
+        group = entity.group
         if group is None:
-            return root.member is not None and not root.member.gated
-        ready = group.seen and group.admissible and not group.gated
-        return ready and find_fault(group, self.world.forest) is None
+            return entity.member is not None and not entity.member.gated
+        ready = group.exists and group.admissible and not group.gated
+        return ready and find_fault(group, self.state.forest) is None
 
     def _seat_those_ahead(self, trial: Trial, without: EntityKey | None) -> None:
-        world = self.world
-        for root in self.ahead():
-            if root.key == without:
+        state = self.state
+        for entity in self.ahead():
+            if entity.key == without:
                 continue
-            demand = request_of(root, world.shape_of, world.domain_of)
-            budget = Budget(max(1, min(world.config.budget_steps, self._steps)))
-            verdict = plan(demand, trial, budget)
+            request = request_of(entity, state.shape_of, state.domain_of)
+            budget = Budget(max(1, min(state.config.budget_steps, self._steps)))
+            verdict = plan(request, trial, budget)
             self._steps -= budget.spent
             if isinstance(verdict, Placed):
-                for seat in verdict.seats:
-                    trial.place(world.shape_of(world.forest.members[seat.uid]), seat.index)
+                for seat in verdict.assignments:
+                    trial.place(state.shape_of(state.forest.members[seat.uid]), seat.index)
 
     # --- nodes -------------------------------------------------------------------------------------
 
     @contextmanager
     def with_nodes(self, nodes: Iterable[types.Node]) -> Generator[None]:
         """While the block runs, these nodes are there in this form. They come and go as events do."""
-        before = self.world.cluster.node_objects
+        before = self.state.cluster.node_objects
         changed = [(node, before.get(node.metadata.name)) for node in nodes]
         for node, _ in changed:
-            self.brain.handle(ObjectUpdated("Node", node), 0.0)
+            self.scheduler.handle(ObjectUpdated("Node", node), 0.0)
         try:
             yield
         finally:
             for node, old in changed:
                 name = node.metadata.name
-                self.brain.handle(
+                self.scheduler.handle(
                     ObjectUpdated("Node", old) if old is not None else ObjectDeleted("Node", "", name, name), 0.0
                 )
 
@@ -143,13 +143,13 @@ class ChangeTrial:
         with self.with_nodes(nodes):
             return self.fits()
 
-    def largest(self, low: int, high: int, demand: Callable[[int], GroupRequest]) -> int | None:
+    def largest(self, low: int, high: int, request: Callable[[int], GroupRequest]) -> int | None:
         """The largest number in a range with which the demand still fits; None if not even the smallest does."""
-        if low > high or not self.fits(demand(low)):
+        if low > high or not self.fits(request(low)):
             return None
         while low < high:
             middle = (low + high + 1) // 2
-            if self.fits(demand(middle)):
+            if self.fits(request(middle)):
                 low = middle
             else:
                 high = middle - 1

@@ -38,14 +38,14 @@ Label = tuple[str, str]
 
 def fix_selectors(question: ChangeTrial) -> Iterator[Suggestion]:
     """A label that exists on no node, where one exists that a person may have meant."""
-    world = question.world
-    for key, value in sorted(_asked_for(question.demand)):
-        if _nodes_with(world, (key, value)):
+    state = question.state
+    for key, value in sorted(_asked_for(question.request)):
+        if _nodes_with(state, (key, value)):
             continue
-        for other in _alike(world, (key, value)):
-            demand = _with_pods(world, question.demand, _Reselect((key, value), other))
-            if question.fits(demand):
-                nodes = _nodes_with(world, other)
+        for other in _alike(state, (key, value)):
+            request = _with_pods(state, question.request, _Reselect((key, value), other))
+            if question.fits(request):
+                nodes = _nodes_with(state, other)
                 yield Suggestion(
                     "fix-selector",
                     f"select another label: {key}={value} exists on no node, {other[0]}={other[1]} on {nodes}",
@@ -54,10 +54,12 @@ def fix_selectors(question: ChangeTrial) -> Iterator[Suggestion]:
                 break
 
 
-def _asked_for(demand: GroupRequest) -> set[Label]:
+def _asked_for(request: GroupRequest) -> set[Label]:
     """The labels that pods must find on their node."""
     found: set[Label] = set()
-    for spec in {member.shape.id: member.shape.pod.spec for leaf in leaves(demand) for member in leaf.members}.values():
+    for spec in {
+        member.shape.id: member.shape.pod.spec for leaf in leaves(request) for member in leaf.members
+    }.values():
         found |= set((spec.node_selector or {}).items())
         for term in _terms(spec):
             for each in term.match_expressions or ():
@@ -72,27 +74,27 @@ def _terms(spec: types.PodSpec) -> tuple[types.NodeSelectorTerm, ...]:
     return tuple(required.node_selector_terms or ()) if required is not None else ()
 
 
-def _nodes_with(world: SchedulerState, label: Label) -> int:
-    number = world.cluster.label_id(*label)
-    column = world.cluster.labels(label[0])
-    return int(((column == number) & world.cluster.alive[: len(column)]).sum()) if number else 0
+def _nodes_with(state: SchedulerState, label: Label) -> int:
+    number = state.cluster.label_id(*label)
+    column = state.cluster.labels(label[0])
+    return int(((column == number) & state.cluster.alive[: len(column)]).sum()) if number else 0
 
 
-def _alike(world: SchedulerState, label: Label) -> list[Label]:
+def _alike(state: SchedulerState, label: Label) -> list[Label]:
     """Labels that a person may have meant: the same letters, then other values of the key, then keys like it."""
     key, value = label
-    same_key = [(key, other) for other in _values(world, key)]
-    same_key.sort(key=lambda found: (found[1].lower() != value.lower(), -_nodes_with(world, found), found))
-    keys = {k for node in world.cluster.node_objects.values() for k in node.metadata.labels or {}} - {key}
+    same_key = [(key, other) for other in _values(state, key)]
+    same_key.sort(key=lambda found: (found[1].lower() != value.lower(), -_nodes_with(state, found), found))
+    keys = {k for node in state.cluster.node_objects.values() for k in node.metadata.labels or {}} - {key}
     near = [k for k in sorted(keys) if difflib.SequenceMatcher(None, k.lower(), key.lower()).ratio() >= ALIKE]
-    other_key = [(k, other) for k in near for other in _values(world, k) if other.lower() == value.lower()]
+    other_key = [(k, other) for k in near for other in _values(state, k) if other.lower() == value.lower()]
     return (same_key[:MOST_ALIKE] + other_key)[: 2 * MOST_ALIKE]
 
 
-def _values(world: SchedulerState, key: str) -> list[str]:
-    column = world.cluster.labels(key)
-    numbers = np.unique(column[world.cluster.alive[: len(column)]])
-    return [world.cluster.label_value(key, int(number)) for number in numbers if number]
+def _values(state: SchedulerState, key: str) -> list[str]:
+    column = state.cluster.labels(key)
+    numbers = np.unique(column[state.cluster.alive[: len(column)]])
+    return [state.cluster.label_value(key, int(number)) for number in numbers if number]
 
 
 class _Reselect:
@@ -129,9 +131,9 @@ class _Reselect:
 
 def tolerate_taints(question: ChangeTrial) -> Iterator[Suggestion]:
     """A taint that keeps the pods from nodes they would fit on."""
-    world = question.world
+    state = question.state
     nodes: dict[Taint, int] = {}
-    for node in world.cluster.node_objects.values():
+    for node in state.cluster.node_objects.values():
         for taint in node.spec.taints or ():
             if taint.effect in ("NoSchedule", "NoExecute") and taint.key not in OUT_OF_SERVICE:
                 mark = (taint.key, taint.value or "", taint.effect)
@@ -139,8 +141,8 @@ def tolerate_taints(question: ChangeTrial) -> Iterator[Suggestion]:
     given = 0
     for (key, value, effect), count in sorted(nodes.items(), key=lambda item: (-item[1], item[0])):
         toleration = types.Toleration(key=key, operator="Equal", value=value, effect=effect)
-        demand = _with_pods(world, question.demand, _Tolerate(toleration))
-        if given < MOST_OF_A_KIND and question.fits(demand):
+        request = _with_pods(state, question.request, _Tolerate(toleration))
+        if given < MOST_OF_A_KIND and question.fits(request):
             given += 1
             text = f"{key}={value}:{effect}" if value else f"{key}:{effect}"
             yield Suggestion(
@@ -163,15 +165,15 @@ class _Tolerate:
 
 
 def _with_pods(
-    world: SchedulerState, demand: GroupRequest, change: Callable[[types.PodSpec], types.PodSpec]
+    state: SchedulerState, request: GroupRequest, change: Callable[[types.PodSpec], types.PodSpec]
 ) -> GroupRequest:
     """The demand with every pod changed."""
-    if isinstance(demand, CompositeRequest):
-        return replace(demand, children=tuple(_with_pods(world, child, change) for child in demand.children))
-    assert isinstance(demand, PodGroupRequest)
+    if isinstance(request, CompositeRequest):
+        return replace(request, children=tuple(_with_pods(state, child, change) for child in request.children))
+    assert isinstance(request, PodGroupRequest)
     members = []
-    for member in demand.members:
+    for member in request.members:
         pod = member.shape.pod
         other = msgspec.structs.replace(pod, spec=change(pod.spec))
-        members.append(msgspec.structs.replace(member, shape=world.evaluator.shape(other, profile_of(member.shape))))
-    return replace(demand, members=tuple(members))
+        members.append(msgspec.structs.replace(member, shape=state.evaluator.shape(other, profile_of(member.shape))))
+    return replace(request, members=tuple(members))

@@ -34,7 +34,7 @@ Place = tuple[str, str]  # label key and value; empty for anywhere
 
 def add_nodes(question: ChangeTrial) -> Iterator[Suggestion]:
     """The fewest nodes that help."""
-    most = min(MOST_NODES, sum(max(1, leaf.need) for leaf in leaves(question.demand)))
+    most = min(MOST_NODES, sum(max(1, leaf.need) for leaf in leaves(question.request)))
     best: tuple[int, Place, types.Node] | None = None
     for place in _places(question):
         for template in _templates(question, place):
@@ -69,22 +69,22 @@ def _places(question: ChangeTrial) -> list[Place]:
 
 
 def _constrained(question: ChangeTrial) -> bool:
-    pending = [question.demand]
+    pending = [question.request]
     while pending:
-        demand = pending.pop()
-        if demand.topology:
+        request = pending.pop()
+        if request.topology:
             return True
-        pending += demand.children if isinstance(demand, CompositeRequest) else ()
+        pending += request.children if isinstance(request, CompositeRequest) else ()
     return False
 
 
 def _templates(question: ChangeTrial, place: Place) -> list[types.Node]:
     """For each kind of pod that waits, the node there that would seat most of them if it were empty."""
-    cluster = question.world.cluster
-    inside = inside_of(question.world, *place)
+    cluster = question.state.cluster
+    inside = inside_of(question.state, *place)
     found: dict[str, types.Node] = {}
     for shape in _largest_shapes(question):
-        seats = np.where(inside, question.world.evaluator.empty_capacity(shape), 0)
+        seats = np.where(inside, question.state.evaluator.empty_capacity(shape), 0)
         if not len(seats) or not seats.max():
             continue
         name = min(cluster.names[int(slot)] for slot in np.flatnonzero(seats == seats.max()))
@@ -94,11 +94,11 @@ def _templates(question: ChangeTrial, place: Place) -> list[types.Node]:
 
 def _largest_shapes(question: ChangeTrial) -> list[Shape]:
     shapes: dict[int, Shape] = {}
-    for leaf in leaves(question.demand):
+    for leaf in leaves(question.request):
         assert isinstance(leaf, PodGroupRequest)
         for member in leaf.members:
             shapes.setdefault(member.shape.id, member.shape)
-    cluster = question.world.cluster
+    cluster = question.state.cluster
     asks = {number: shape.request_vector(cluster) for number, shape in shapes.items()}
     order = sorted(shapes, key=lambda number: (-int(np.count_nonzero(asks[number])), tuple(-asks[number]), number))
     return [shapes[number] for number in order[:MOST_SHAPES]]
@@ -124,7 +124,7 @@ MOST_NAMED = 4
 
 def put_nodes_back(question: ChangeTrial) -> Iterator[Suggestion]:
     """The fewest nodes to uncordon, and the fewest to make ready again."""
-    nodes = sorted(question.world.cluster.node_objects.values(), key=lambda node: node.metadata.name)
+    nodes = sorted(question.state.cluster.node_objects.values(), key=lambda node: node.metadata.name)
     cordoned = [node for node in nodes if node.spec.unschedulable and not _is_ill(node)]
     yield from _back(question, cordoned, "uncordon", "uncordon")
     yield from _back(question, [node for node in nodes if _is_ill(node)], "mend-nodes", "make ready again")
@@ -178,15 +178,15 @@ def wait_for_others(question: ChangeTrial) -> Iterator[Suggestion]:
 
 def _candidates(question: ChangeTrial) -> list[tuple[EntityKey, list[str]]]:
     """Who holds most of what is short where the root came nearest, then anywhere; tried smallest first."""
-    world = question.world
+    state = question.state
     held: dict[EntityKey, ResourceShare] = {}
     for shortage in question.shortages[:MOST_DOMAINS]:
-        resources = short_resources(world, shortage)[:1]
-        found = shares(world, resources, inside_of(world, shortage.topology, shortage.domain))
+        resources = short_resources(state, shortage)[:1]
+        found = shares(state, resources, inside_of(state, shortage.topology, shortage.domain))
         largest = sorted(found.items(), key=lambda item: (-item[1].sums[0], item[0]))[:MOST_TRIED]
         held |= {key: share for key, share in largest if key not in held}
-    held.pop(question.root.key, None)
+    held.pop(question.entity.key, None)
     chosen = sorted(held.items(), key=lambda item: (-item[1].sums[0], item[0]))[:MOST_TRIED]
-    everywhere = shares(world, [], np.ones(world.cluster.size, dtype=np.bool_))
+    everywhere = shares(state, [], np.ones(state.cluster.size, dtype=np.bool_))
     whole = [(key, everywhere[key].uids) for key, _ in chosen]
     return sorted(whole, key=lambda item: (len(item[1]), item[0]))

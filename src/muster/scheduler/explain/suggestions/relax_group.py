@@ -28,9 +28,9 @@ HOSTNAME = "kubernetes.io/hostname"
 
 def widen_topology(question: ChangeTrial) -> Iterator[Suggestion]:
     """A coarser label in place of the one that is too narrow, or none: of one group if that is enough."""
-    groups = [demand for demand in _nodes(question.demand) if demand.topology]
+    groups = [request for request in _nodes(question.request) if request.topology]
     short = {shortage.group for shortage in question.shortages}
-    groups.sort(key=lambda demand: demand.key not in short)
+    groups.sort(key=lambda request: request.key not in short)
     found = False
     for group in groups[:MOST_GROUPS]:
         for suggestion in _widened(question, group.topology or "", {group.key}):
@@ -43,8 +43,8 @@ def widen_topology(question: ChangeTrial) -> Iterator[Suggestion]:
 
 
 def _widened(question: ChangeTrial, key: str, groups: set[EntityKey]) -> Iterator[Suggestion]:
-    for coarser in [*_coarser_keys(question.world, key)[:MOST_KEYS], None]:
-        if question.fits(_retopologised(question.world, question.demand, groups, coarser)):
+    for coarser in [*_coarser_keys(question.state, key)[:MOST_KEYS], None]:
+        if question.fits(_retopologised(question.state, question.request, groups, coarser)):
             names = sorted(group.name for group in groups)
             whose = names[0] if len(names) == 1 else f"all {len(names)} groups that have it"
             text = (
@@ -57,19 +57,19 @@ def _widened(question: ChangeTrial, key: str, groups: set[EntityKey]) -> Iterato
             return
 
 
-def _nodes(demand: GroupRequest) -> Iterator[GroupRequest]:
-    yield demand
-    for child in demand.children if isinstance(demand, CompositeRequest) else ():
+def _nodes(request: GroupRequest) -> Iterator[GroupRequest]:
+    yield request
+    for child in request.children if isinstance(request, CompositeRequest) else ():
         yield from _nodes(child)
 
 
-def _coarser_keys(world: SchedulerState, key: str) -> list[str]:
+def _coarser_keys(state: SchedulerState, key: str) -> list[str]:
     """Labels whose domains are unions of this label's domains, the narrowest first."""
-    fine = world.cluster.labels(key)
-    keys = {k for node in world.cluster.node_objects.values() for k in node.metadata.labels or {}}
+    fine = state.cluster.labels(key)
+    keys = {k for node in state.cluster.node_objects.values() for k in node.metadata.labels or {}}
     found: list[tuple[bool, int, str]] = []
     for other in sorted(keys - {key, HOSTNAME}):
-        coarse = world.cluster.labels(other)
+        coarse = state.cluster.labels(other)
         has_both = (fine > 0) & (coarse > 0)
         pairs = np.unique(np.stack([fine[has_both], coarse[has_both]]), axis=1)
         domains = len(np.unique(pairs[1]))
@@ -79,14 +79,14 @@ def _coarser_keys(world: SchedulerState, key: str) -> list[str]:
 
 
 def _retopologised(
-    world: SchedulerState, demand: GroupRequest, groups: set[EntityKey], other: str | None
+    state: SchedulerState, request: GroupRequest, groups: set[EntityKey], other: str | None
 ) -> GroupRequest:
-    if demand.key in groups:
-        domains = domains_of(world.forest.groups[demand.key], other, world.domain_of) if other else ()
-        demand = replace(demand, topology=other, domains=domains)
-    if isinstance(demand, PodGroupRequest):
-        return demand
-    return replace(demand, children=tuple(_retopologised(world, child, groups, other) for child in demand.children))
+    if request.key in groups:
+        domains = domains_of(state.forest.groups[request.key], other, state.domain_of) if other else ()
+        request = replace(request, topology=other, domains=domains)
+    if isinstance(request, PodGroupRequest):
+        return request
+    return replace(request, children=tuple(_retopologised(state, child, groups, other) for child in request.children))
 
 
 # --- minimums --------------------------------------------------------------------------------------
@@ -95,12 +95,12 @@ def _retopologised(
 def lower_minimums(question: ChangeTrial) -> Iterator[Suggestion]:
     """A smaller minimum of one group, as large as fits: first of the groups that were short."""
     short = {shortage.group for shortage in question.shortages}
-    groups = [demand for demand in _nodes(question.demand) if demand.key.kind != "Pod"]
-    groups.sort(key=lambda demand: demand.key not in short)
+    groups = [request for request in _nodes(question.request) if request.key.kind != "Pod"]
+    groups.sort(key=lambda request: request.key not in short)
     for group in groups[: 2 * MOST_GROUPS]:
         at_least = group.bound + 1 if isinstance(group, PodGroupRequest) else 1
         found = question.largest(
-            at_least, group.minimum - 1, lambda k, key=group.key: _with_minimum(question.demand, key, k)
+            at_least, group.minimum - 1, lambda k, key=group.key: _with_minimum(question.request, key, k)
         )
         if found is not None:
             field = "minCount" if isinstance(group, PodGroupRequest) else "minGroupCount"
@@ -108,9 +108,9 @@ def lower_minimums(question: ChangeTrial) -> Iterator[Suggestion]:
             yield Suggestion("lower-minimum", text, {"kind": group.key.kind, "group": group.key.name, field: found})
 
 
-def _with_minimum(demand: GroupRequest, key: EntityKey, minimum: int) -> GroupRequest:
-    if demand.key == key:
-        return replace(demand, minimum=minimum)
-    if isinstance(demand, PodGroupRequest):
-        return demand
-    return replace(demand, children=tuple(_with_minimum(child, key, minimum) for child in demand.children))
+def _with_minimum(request: GroupRequest, key: EntityKey, minimum: int) -> GroupRequest:
+    if request.key == key:
+        return replace(request, minimum=minimum)
+    if isinstance(request, PodGroupRequest):
+        return request
+    return replace(request, children=tuple(_with_minimum(child, key, minimum) for child in request.children))
