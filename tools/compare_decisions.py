@@ -3,8 +3,9 @@
     python -m tools.compare_decisions OLD NEW
 
 A test that moved is found by its name and parameters if no other test of either file has them. The exit code is 1 if
-anything changed or if something old is missing. `inputs` changed means that the schedulers were told something else, so
-the test differs; only `hash`, `search` or `verdicts` changed means that the code decides differently.
+anything changed or if something old is missing. `search` and `verdicts` without `hash`: the planner works differently
+and decides the same. `inputs` with `hash`: either the test tells something else, or what was decided came back as an
+event. `inputs` alone: only the test changed.
 """
 
 from __future__ import annotations

@@ -22,7 +22,12 @@ from typing import Any
 
 import msgspec
 
-SCHEDULER = (("muster.scheduler.cycle.scheduler", "Scheduler"), ("muster.scheduler.cycle", "Brain"))
+SCHEDULER = (
+    ("muster.scheduler.cycle.scheduler", "Scheduler"),
+    ("muster.scheduler.cycle.scheduler", "Brain"),
+    ("muster.scheduler.cycle", "Scheduler"),
+    ("muster.scheduler.cycle", "Brain"),
+)
 PLAN = (("muster.scheduler.planning.plan", "plan"), ("muster.scheduler.planning.planner", "plan"))
 TRIAL = (("muster.scheduler.runtime.trial", "Trial"), ("muster.scheduler.trial", "Trial"))
 
@@ -37,10 +42,13 @@ def find(places: tuple[tuple[str, str], ...]) -> Any:
     """The object at the first of these places (module, name) that exists."""
     for module_name, name in places:
         try:
-            return getattr(importlib.import_module(module_name), name)
+            module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             if not (error.name and f"{module_name}.".startswith(f"{error.name}.")):
                 raise
+            continue
+        if hasattr(module, name):
+            return getattr(module, name)
     raise LookupError(f"none of these exists: {', '.join('.'.join(place) for place in places)}")
 
 

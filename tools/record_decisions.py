@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from tools.decision_recorder import Entry, Recorder
 
+SUITE = Path(__file__).parents[2] / "shared" / "conformance"
 SEED = 11
 EXAMPLES = 200  # for each property test, whatever its own settings say
 STEPS = 30  # of each run of a state machine
@@ -130,8 +131,25 @@ def stable(first: Path, second: Path, path: Path) -> int:
     return 0
 
 
+def _scenarios(path: Path, suite: Path) -> int:
+    from tools import scenario_decisions
+
+    if not suite.is_dir():
+        print(f"skipped: there is no conformance suite at {suite}")
+        return 0
+    write(scenario_decisions.record(suite), path)
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     match arguments:
+        case ["bench", path]:
+            from tools import bench_decisions
+
+            write(bench_decisions.record(), Path(path))
+            return 0
+        case ["scenarios", path, *rest] if len(rest) <= 1:
+            return _scenarios(Path(path), Path(rest[0]) if rest else SUITE)
         case ["stable", first, second, path]:
             return stable(Path(first), Path(second), Path(path))
         case _:

@@ -79,6 +79,17 @@ def test_values_carry_no_names_of_classes_and_sets_have_an_order():
         plain(object())
 
 
+def test_a_thing_is_found_where_it_is_and_an_error_inside_a_module_is_not_hidden(tmp_path: Path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "place_of_things.py").write_text("thing = 1")
+    (tmp_path / "broken_place.py").write_text("import no_such_module_at_all")
+    assert find((("place_of_things.later", "thing"), ("place_of_things", "it"), ("place_of_things", "thing"))) == 1
+    with pytest.raises(LookupError, match=r"place_of_things\.it"):
+        find((("place_of_things", "it"),))
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_at_all"):
+        find((("broken_place", "thing"), ("place_of_things", "thing")))
+
+
 def test_moved_tests_are_found_by_name_and_missing_ones_fail():
     one, two = {"hash": "1"}, {"hash": "2"}
     old = {"a.py::test_x": one, "a.py::test_p[a::b]": one, "a.py::test_twice": one, "b.py::test_twice": one}
