@@ -4,6 +4,6 @@
 `idle` flag for whoever starts and stops them.
 """
 
-from muster.controllers.running import CONTROLLERS, ControllerManager, run_all
+from muster.controllers.manager import CONTROLLERS, ControllerManager, run_all
 
 __all__ = ["CONTROLLERS", "ControllerManager", "run_all"]

@@ -12,7 +12,7 @@ from muster.api.selectors import matches
 from muster.api.types import LabelSelector, ObjectMeta
 from muster.client.protocol import Client
 from muster.controllers.informers import Index, Informer
-from muster.controllers.objects import Whole, controller_of, json_of
+from muster.controllers.objects import UnstructuredObject, controller_of, json_of
 from muster.controllers.pod_control import controller_reference
 
 
@@ -25,7 +25,7 @@ def _orphan_in(obj: Any) -> str | None:
     return obj.metadata.namespace if controller_of(obj.metadata) is None else None
 
 
-def selects(owner: Whole, obj: ObjectMeta) -> bool:
+def selects(owner: UnstructuredObject, obj: ObjectMeta) -> bool:
     selector = owner.spec.get("selector")
     return selector is not None and matches(msgspec.convert(selector, LabelSelector), obj.labels)
 

@@ -9,7 +9,7 @@ from muster.api.errors import ApiError
 from muster.api.resources import NAMESPACES, Resource
 from muster.client.clock import timestamp
 from muster.controllers.controller import Controller
-from muster.controllers.objects import Bare, Whole
+from muster.controllers.objects import MetadataOnly, UnstructuredObject
 
 _FINALIZER = "kubernetes"
 _LOOK_AGAIN = 0.5
@@ -25,7 +25,7 @@ class NamespaceDeletion(Controller):
 
     async def reconcile(self, key: tuple[str, str]) -> float | None:
         name = key[1]
-        known: Whole | None = self._namespaces.get("", name)
+        known: UnstructuredObject | None = self._namespaces.get("", name)
         if known is None or known.metadata.deletion_timestamp is None:
             return None
         namespaced = [each for each in self.context.collections if each.namespaced]
@@ -52,11 +52,11 @@ class NamespaceDeletion(Controller):
 
     async def _empty(self, resource: Resource, namespace: str) -> str:
         """Ask all objects of one resource to go; what is left of them, in words."""
-        page = await self.client.list(resource, namespace, into=Bare)
+        page = await self.client.list(resource, namespace, into=MetadataOnly)
         fresh = [each for each in page.items if each.metadata.deletion_timestamp is None]
         if fresh:
             await self.client.request("DELETE", resource.path(namespace), {"propagationPolicy": "Background"})
-            page = await self.client.list(resource, namespace, into=Bare)
+            page = await self.client.list(resource, namespace, into=MetadataOnly)
         if not page.items:
             return ""
         group = f".{resource.group}" if resource.group else "."

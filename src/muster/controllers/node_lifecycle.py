@@ -15,7 +15,7 @@ from muster.api.selectors import tolerates
 from muster.api.types import Taint
 from muster.client.clock import seconds_of, timestamp
 from muster.controllers.controller import Controller
-from muster.controllers.objects import UpkeepPod, Whole
+from muster.controllers.objects import PodView, UnstructuredObject
 from muster.controllers.status import JSON, condition, with_condition, write_status
 
 LEASE_NAMESPACE = "kube-node-lease"
@@ -39,7 +39,7 @@ class NodeLifecycle(Controller):
         self._leases.on_change(self._lease_changed)
         self._pods.on_change(self._pod_changed)
 
-    def _lease_changed(self, old: Whole | None, new: Whole | None) -> None:
+    def _lease_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         if new is None or new.metadata.namespace != LEASE_NAMESPACE:
             return
         renewed: str = new.spec.get("renewTime") or ""
@@ -50,16 +50,16 @@ class NodeLifecycle(Controller):
         if first:
             self.queue.add(name)
 
-    def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
         if new is not None and new.spec.node_name and (old is None or old.spec.node_name != new.spec.node_name):
-            node: Whole | None = self._nodes.get("", new.spec.node_name)
+            node: UnstructuredObject | None = self._nodes.get("", new.spec.node_name)
             if node is None or _no_execute(node):
                 self.queue.add(new.spec.node_name)
 
     async def reconcile(self, key: str) -> float | None:
         if key not in self._renewed:
             return None
-        node: Whole | None = self._nodes.get("", key)
+        node: UnstructuredObject | None = self._nodes.get("", key)
         if node is None:
             await self._bury(key)
             return None
@@ -75,11 +75,11 @@ class NodeLifecycle(Controller):
 
     def _lease_left(self, name: str) -> float:
         """Seconds until the lease runs out, counted from when its last renewal was seen."""
-        lease: Whole | None = self._leases.get(LEASE_NAMESPACE, name)
+        lease: UnstructuredObject | None = self._leases.get(LEASE_NAMESPACE, name)
         duration = float((lease.spec.get("leaseDurationSeconds") if lease is not None else None) or _DEFAULT_LEASE)
         return self._renewed[name][1] + duration - self.clock.now()
 
-    async def _mark_unknown(self, node: Whole) -> None:
+    async def _mark_unknown(self, node: UnstructuredObject) -> None:
         now = timestamp(self.clock.now())
         told = {
             "type": "Ready",
@@ -94,7 +94,7 @@ class NodeLifecycle(Controller):
         text = f"Node {node.metadata.name} status is now: NodeNotReady"
         await self.events.normal(NODES, node.metadata, "NodeNotReady", text)
 
-    async def _taint(self, node: Whole) -> bool:
+    async def _taint(self, node: UnstructuredObject) -> bool:
         """Give a node the taints its readiness asks for; whether anything had to change."""
         state = _ready(node)
         key = {"True": "", "False": NOT_READY}.get(state, UNREACHABLE)
@@ -115,12 +115,12 @@ class NodeLifecycle(Controller):
 
     # Pods on lost nodes
 
-    async def _evict(self, node: Whole) -> float | None:
+    async def _evict(self, node: UnstructuredObject) -> float | None:
         """Delete pods that do not tolerate the node any longer; when the next one's time is up."""
         taints = _no_execute(node)
         if not taints:
             return None
-        due: list[UpkeepPod] = []
+        due: list[PodView] = []
         again: float | None = None
         for pod in self._by_node.get(node.metadata.name):
             if pod.going or pod.finished:
@@ -135,7 +135,7 @@ class NodeLifecycle(Controller):
         await asyncio.gather(*(self._evict_pod(pod) for pod in due))
         return again
 
-    def _time_left(self, pod: UpkeepPod, taints: list[JSON]) -> float | None:
+    def _time_left(self, pod: PodView, taints: list[JSON]) -> float | None:
         """Seconds that a pod may stay; None for ever."""
         left: float | None = None
         for each in taints:
@@ -152,7 +152,7 @@ class NodeLifecycle(Controller):
             left = remaining if left is None else min(left, remaining)
         return left
 
-    async def _evict_pod(self, pod: UpkeepPod) -> None:
+    async def _evict_pod(self, pod: PodView) -> None:
         now = timestamp(self.clock.now())
         told = {
             "type": "DisruptionTarget",
@@ -185,11 +185,11 @@ class NodeLifecycle(Controller):
                     raise
 
 
-def _ready(node: Whole) -> str:
+def _ready(node: UnstructuredObject) -> str:
     found = condition(node.status.get("conditions") or [], "Ready")
     return str(found.get("status")) if found is not None else "Unknown"
 
 
-def _no_execute(node: Whole) -> list[JSON]:
+def _no_execute(node: UnstructuredObject) -> list[JSON]:
     taints: Any = node.spec.get("taints") or []
     return [each for each in taints if each.get("effect") == "NoExecute"]

@@ -16,13 +16,13 @@ from muster.api.types import Leaf, ObjectMeta, OwnerReference, SchedulingGroup, 
 JSON = dict[str, Any]
 
 
-class Bare(Leaf, frozen=True):
+class MetadataOnly(Leaf, frozen=True):
     """Any object, by its metadata alone."""
 
     metadata: GroupMeta
 
 
-class Whole(Leaf, frozen=True):
+class UnstructuredObject(Leaf, frozen=True):
     """An object whose spec and status a controller reads in full."""
 
     metadata: GroupMeta
@@ -38,7 +38,7 @@ class Whole(Leaf, frozen=True):
         return self.stored_status or {}
 
 
-class UpkeepCondition(Leaf, frozen=True):
+class ConditionView(Leaf, frozen=True):
     """A condition as anyone may have written it: nothing in it is certain to be there."""
 
     type: str = ""
@@ -46,7 +46,7 @@ class UpkeepCondition(Leaf, frozen=True):
     last_transition_time: str | None = None
 
 
-class UpkeepPodSpec(Leaf, frozen=True):
+class PodSpecView(Leaf, frozen=True):
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     tolerations: tuple[Toleration, ...] | None = None
@@ -60,7 +60,7 @@ class ContainerState(Leaf, frozen=True):
     terminated: Terminated | None = None
 
 
-class UpkeepContainerStatus(Leaf, frozen=True):
+class ContainerStatusView(Leaf, frozen=True):
     name: str = ""
     state: ContainerState | None = None
 
@@ -71,17 +71,17 @@ class UpkeepContainerStatus(Leaf, frozen=True):
         return ended.exit_code if ended is not None else None
 
 
-class UpkeepPodStatus(Leaf, frozen=True):
+class PodStatusView(Leaf, frozen=True):
     phase: str = ""
     reason: str = ""
-    conditions: tuple[UpkeepCondition, ...] | None = None
-    container_statuses: tuple[UpkeepContainerStatus, ...] | None = None
+    conditions: tuple[ConditionView, ...] | None = None
+    container_statuses: tuple[ContainerStatusView, ...] | None = None
 
 
-class UpkeepPod(Leaf, frozen=True):
+class PodView(Leaf, frozen=True):
     metadata: ObjectMeta
-    spec: UpkeepPodSpec = UpkeepPodSpec()
-    status: UpkeepPodStatus = UpkeepPodStatus()
+    spec: PodSpecView = PodSpecView()
+    status: PodStatusView = PodStatusView()
 
     @property
     def finished(self) -> bool:

@@ -16,7 +16,7 @@ from muster.api.types import ObjectMeta
 from muster.client.clock import Clock
 from muster.client.protocol import Client
 from muster.controllers.informers import Informer
-from muster.controllers.objects import UpkeepPod, controller_of
+from muster.controllers.objects import PodView, controller_of
 from muster.controllers.recorder import Recorder
 
 _AT_ONCE = 32
@@ -34,11 +34,11 @@ class PodControl:
         self._owner = owner
         self._events = events
         self._owned = pods.index("by-controller", _controller_uid)
-        self._made: dict[str, dict[str, tuple[float, UpkeepPod]]] = {}  # owner uid -> pod uid -> when, what
+        self._made: dict[str, dict[str, tuple[float, PodView]]] = {}  # owner uid -> pod uid -> when, what
         self._removed: dict[str, float] = {}
         pods.on_change(self._seen)
 
-    def _seen(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+    def _seen(self, old: PodView | None, new: PodView | None) -> None:
         for pod in (old, new):
             owner = _controller_uid(pod) if pod is not None else None
             if pod is None or owner is None:
@@ -49,16 +49,16 @@ class PodControl:
         if new is None and old is not None:
             self._removed.pop(old.metadata.uid, None)
 
-    def pods_of(self, owner_uid: str) -> list[UpkeepPod]:
+    def pods_of(self, owner_uid: str) -> list[PodView]:
         """The pods an owner has: those seen, and those it made that have not been seen."""
-        pods: list[UpkeepPod] = self._owned.get(owner_uid)
+        pods: list[PodView] = self._owned.get(owner_uid)
         now = self._clock.now()
         for made_at, pod in self._made.get(owner_uid, {}).values():
             if now - made_at < _FORGET_AFTER:
                 pods.append(pod)
         return pods
 
-    def going(self, pod: UpkeepPod) -> bool:
+    def going(self, pod: PodView) -> bool:
         """Whether a pod is on its way out, as far as anyone can know."""
         return pod.going or pod.metadata.uid in self._removed
 
@@ -83,18 +83,18 @@ class PodControl:
     async def _create(self, owner: ObjectMeta, pod: dict[str, Any]) -> str:
         created = await self._client.create(PODS, pod, owner.namespace)
         uid, name = created["metadata"]["uid"], created["metadata"]["name"]
-        seen: UpkeepPod | None = self._pods.get(owner.namespace, name)
+        seen: PodView | None = self._pods.get(owner.namespace, name)
         if seen is None or seen.metadata.uid != uid:
             self._made.setdefault(owner.uid, {})[uid] = (self._clock.now(), _projected(created))
         return name
 
-    async def delete(self, pods: Iterable[UpkeepPod]) -> None:
+    async def delete(self, pods: Iterable[PodView]) -> None:
         """Ask pods to go."""
         leaving = [pod for pod in pods if not self.going(pod)]
         for start in range(0, len(leaving), _AT_ONCE):
             await asyncio.gather(*(self._delete(pod) for pod in leaving[start : start + _AT_ONCE]))
 
-    async def _delete(self, pod: UpkeepPod) -> None:
+    async def _delete(self, pod: PodView) -> None:
         self._removed[pod.metadata.uid] = self._clock.now()
         try:
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
@@ -107,14 +107,14 @@ class PodControl:
             raise
 
 
-def _controller_uid(pod: UpkeepPod) -> str | None:
+def _controller_uid(pod: PodView) -> str | None:
     owner = controller_of(pod.metadata)
     return owner.uid if owner is not None else None
 
 
-def _projected(pod: dict[str, Any]) -> UpkeepPod:
+def _projected(pod: dict[str, Any]) -> PodView:
     meta = pod["metadata"]
-    return UpkeepPod(
+    return PodView(
         ObjectMeta(
             name=meta["name"],
             namespace=meta["namespace"],

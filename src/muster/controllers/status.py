@@ -6,12 +6,12 @@ from typing import Any
 
 from muster.api.resources import Resource
 from muster.client.protocol import Client
-from muster.controllers.objects import Whole
+from muster.controllers.objects import UnstructuredObject
 
 JSON = dict[str, Any]
 
 
-async def write_status(client: Client, resource: Resource, obj: Whole, status: JSON) -> None:
+async def write_status(client: Client, resource: Resource, obj: UnstructuredObject, status: JSON) -> None:
     """Bring an object's status to this, if it is not so already. 409 when the object has changed meanwhile."""
     changes = merge_patch(obj.status, status)
     if not changes:

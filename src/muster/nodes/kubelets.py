@@ -14,7 +14,7 @@ from muster.api import quantity
 from muster.nodes.views import RUN_SECONDS, START_SECONDS, KubeletNode, KubeletPod, requests_of
 
 
-class Stage(Enum):
+class PodStage(Enum):
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
@@ -22,13 +22,13 @@ class Stage(Enum):
 
 
 @dataclass(slots=True)
-class Guest:
+class PodState:
     """A pod on one of our nodes."""
 
     pod: KubeletPod
     node: str
     requests: dict[str, int]
-    stage: Stage
+    stage: PodStage
     address: str = ""
     started_at: float = 0.0
     restarts: int = 0
@@ -37,25 +37,25 @@ class Guest:
 
 
 @dataclass(slots=True)
-class Host:
+class NodeState:
     """One of our nodes."""
 
     view: KubeletNode
     index: int
     powered: bool = True
     used: dict[str, int] = field(default_factory=dict[str, int])
-    guests: set[str] = field(default_factory=set[str])  # uids
+    pods: set[str] = field(default_factory=set[str])  # uids
     addresses: int = 0
 
     def take(self, uid: str, requests: dict[str, int]) -> None:
-        if uid not in self.guests:
-            self.guests.add(uid)
+        if uid not in self.pods:
+            self.pods.add(uid)
             for name, amount in requests.items():
                 self.used[name] = self.used.get(name, 0) + amount
 
     def release(self, uid: str, requests: dict[str, int]) -> None:
-        if uid in self.guests:
-            self.guests.discard(uid)
+        if uid in self.pods:
+            self.pods.discard(uid)
             for name, amount in requests.items():
                 self.used[name] = self.used.get(name, 0) - amount
 
@@ -103,9 +103,9 @@ class Timing:
         return min(self.stop, float(grace if grace is not None else 30))
 
 
-def guest_of(pod: KubeletPod) -> Guest:
+def pod_state_of(pod: KubeletPod) -> PodState:
     """A pod as a kubelet finds it, also one that another process of ours has started."""
-    stage = {"Running": Stage.RUNNING, "Succeeded": Stage.ENDED, "Failed": Stage.ENDED}.get(
-        pod.status.phase, Stage.STARTING
+    stage = {"Running": PodStage.RUNNING, "Succeeded": PodStage.ENDED, "Failed": PodStage.ENDED}.get(
+        pod.status.phase, PodStage.STARTING
     )
-    return Guest(pod, pod.spec.node_name, requests_of(pod), stage)
+    return PodState(pod, pod.spec.node_name, requests_of(pod), stage)

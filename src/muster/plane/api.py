@@ -12,6 +12,7 @@ from muster.api import gates as feature_gates
 from muster.api.errors import ApiError
 from muster.api.gates import FeatureGates
 from muster.api.resources import CONFIG_MAPS, Resource
+from muster.certificates import Authority, private_directory
 from muster.client.local import LocalClient
 from muster.client.protocol import Client, Obj
 from muster.plane.credentials import Credentials
@@ -19,12 +20,11 @@ from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.admission.eviction import BudgetGuard
 from muster.server.auth.authentication import StaticTokens
 from muster.server.auth.bootstrap import bootstrap_policy
-from muster.server.auth.certificates import Authority, private_directory
 from muster.server.auth.security import Security
-from muster.server.backend import Seams
+from muster.server.backend import ServerHooks
 from muster.server.core import ApiServer
 from muster.server.http import HttpServer, Limits, server_tls
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
 
@@ -36,11 +36,11 @@ class Api:
         self.store = store
         self.credentials = credentials
         self.security = Security(store, credentials.signer, tokens)
-        registry = self.security.guarded(build(gates, answers=self.security.answers))
-        self.seams = Seams(issue_token=self.security.accounts.issue, metrics=_metrics)
-        self.core = ApiServer(store, registry, seams=self.seams)
+        registry = self.security.guarded(build_registry(gates, answers=self.security.answers))
+        self.hooks = ServerHooks(issue_token=self.security.accounts.issue, metrics=_metrics)
+        self.core = ApiServer(store, registry, hooks=self.hooks)
         self.client: Client = LocalClient(self.core)
-        self.seams.guard_eviction = BudgetGuard(self.client)
+        self.hooks.guard_eviction = BudgetGuard(self.client)
         self._gate = self.security.gate(self.core, registry)
         self._http: HttpServer | None = None
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from muster.client.config import ClientConfig
-from muster.server.auth.certificates import (
+from muster.certificates import (
     DEFAULT_NAMES,
     Authority,
     Pair,
@@ -21,6 +20,7 @@ from muster.server.auth.certificates import (
     private_directory,
     write_private,
 )
+from muster.client.config import ClientConfig
 from muster.server.auth.tokens import TokenSigner
 
 ADMIN = "kubernetes-admin"

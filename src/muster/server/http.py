@@ -1,4 +1,4 @@
-"""The HTTP face of the server: bytes in, `Request` out; `Response` or `WatchStream` in, bytes out. Nothing else.
+"""The HTTP adapter of the server: bytes in, `Request` out; `Response` or `WatchStream` in, bytes out. Nothing else.
 
 Limits live here, because they are about connections: body and header sizes, requests in flight, time to read a body,
 to answer, and to take an answer. Watches and followed logs may run long and count towards no limit. What is logged is
@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, unquote
 
-import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
 from muster.api.errors import ApiError, bad_request, timeout, too_large, too_many_requests
-from muster.server.auth.authentication import Presented
-from muster.server.auth.certificates import Pair
-from muster.server.request import JSON, Request, Response, WatchStream
+from muster.certificates import Pair
+from muster.server.auth.authentication import CallerCredentials
+from muster.server.error_status import error_response
+from muster.server.request import Request, Response, WatchStream
 
 log = logging.getLogger(__name__)
 
-Admit = Callable[[Request, Presented], None]  # sets the user, or raises; sees a request without its body
+Admit = Callable[[Request, CallerCredentials], None]  # sets the user, or raises; sees a request without its body
 Handle = Callable[[Request], Awaitable[Response | WatchStream]]
 _READS = frozenset(("GET", "HEAD", "OPTIONS"))
 _COMPRESS_ABOVE = 128 * 1024
@@ -262,13 +262,9 @@ class _Server(web.Server):
 
 
 def refusal(error: ApiError) -> web.Response:
-    """An error that never reached the core."""
-    headers = _headers(JSON, {})
-    if error.retry_after is not None:
-        headers["Retry-After"] = str(error.retry_after)
-    if error.code == 401:
-        headers["WWW-Authenticate"] = 'Bearer realm="kubernetes"'
-    return web.Response(body=msgspec.json.encode(error.status()), status=error.code, headers=headers)
+    """The answer to a request that never reached the core."""
+    answer = error_response(error)
+    return web.Response(body=answer.body, status=answer.status, headers=_headers(answer.content_type, answer.headers))
 
 
 def server_tls(pair: Pair, client_ca: bytes) -> ssl.SSLContext:
@@ -286,7 +282,7 @@ def server_tls(pair: Pair, client_ca: bytes) -> ssl.SSLContext:
     return context
 
 
-def _presented(http: web.BaseRequest) -> Presented:
+def _presented(http: web.BaseRequest) -> CallerCredentials:
     headers = http.headers
     transport = http.transport
     certificate = transport.get_extra_info("peercert") if transport is not None else None
@@ -295,7 +291,7 @@ def _presented(http: web.BaseRequest) -> Presented:
         found = ((name.lower(), value) for name, value in headers.items())
         impersonate = tuple(pair for pair in found if pair[0].startswith("impersonate-"))
     subject = certificate["subject"] if certificate else ()
-    return Presented(subject, headers.get("Authorization", ""), impersonate)
+    return CallerCredentials(subject, headers.get("Authorization", ""), impersonate)
 
 
 def _clean(path: str) -> str:
@@ -312,7 +308,8 @@ def _arguments(query: str) -> dict[str, tuple[str, ...]]:
 
 
 def _runs_long(request: Request) -> bool:
-    return request.flag("watch") or request.flag("follow") or "/watch/" in request.path
+    target = request.target
+    return request.flag("watch") or request.flag("follow") or (target is not None and target.watch)
 
 
 def _headers(content_type: str, more: dict[str, str]) -> CIMultiDict[str]:

@@ -14,7 +14,7 @@ from muster.server import fields
 from muster.server.apply import fieldsets, managed, typed
 from muster.server.apply.fieldsets import FieldSet
 from muster.server.apply.managed import APPLY, UPDATE, Identity, Managers
-from muster.server.apply.rules import Members, object_rule
+from muster.server.apply.rules import Granular, object_rule
 from muster.server.schema import Message
 
 __all__ = ["check_options", "managed", "merge"]
@@ -97,7 +97,7 @@ class _Apply:
         self,
         live: Obj | None,
         config: Obj,
-        rule: Members,
+        rule: Granular,
         message: Message | None,
         api_version: str,
         now: str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from muster.server.auth.rules import Action
-from muster.server.paths import parse
 from muster.server.request import Request
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -12,7 +11,7 @@ _NAME_SELECTOR = "metadata.name="
 
 def action_of(request: Request) -> Action:
     """The verb, resource, namespace and name of a request; or its path, when it is not about a resource."""
-    where = parse(request.path)
+    where = request.target
     method = request.method
     if where is None or not where.plural:
         return Action(_path_verb(method), path=request.path)

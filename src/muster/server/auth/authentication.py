@@ -25,7 +25,7 @@ OPEN_PATHS = ("/livez", "/readyz", "/healthz", "/version")
 Subject = tuple[tuple[tuple[str, str], ...], ...]  # a certificate's subject as the ssl module gives it
 
 
-class Presented(NamedTuple):
+class CallerCredentials(NamedTuple):
     """What a caller shows of itself: verified certificate subject, Authorization header, impersonation headers."""
 
     subject: Subject = ()
@@ -73,7 +73,7 @@ class Authenticator:
         self._tokens = tokens or StaticTokens()
         self._clock = clock
 
-    def user(self, presented: Presented, path: str) -> User:
+    def user(self, presented: CallerCredentials, path: str) -> User:
         """The user; anonymous where that is enough; 401 otherwise."""
         if presented.subject:
             user = certificate_user(presented.subject)

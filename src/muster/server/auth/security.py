@@ -17,8 +17,8 @@ from muster.server.auth.rbac import GROUP, Authorizer, Tables
 from muster.server.auth.reviews import Reviews
 from muster.server.auth.service_accounts import ServiceAccounts
 from muster.server.auth.tokens import TokenSigner
+from muster.server.registry import Registry
 from muster.server.resources.kind import Answer, Kind
-from muster.server.resources.served import Registry
 
 
 class Security:

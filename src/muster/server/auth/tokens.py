@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from muster.server.auth.certificates import write_private
+from muster.certificates import write_private
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _SIZE = 32  # bytes of one coordinate on P-256

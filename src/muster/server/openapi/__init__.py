@@ -19,9 +19,9 @@ from muster.api.errors import not_acceptable
 from muster.server import schema
 from muster.server.openapi.paths import Paths
 from muster.server.openapi.schemas import Schemas
+from muster.server.registry import Registry
 from muster.server.request import JSON, Request, Response
 from muster.server.resources.kind import Kind
-from muster.server.resources.served import Registry
 
 __all__ = ["OpenApi"]
 

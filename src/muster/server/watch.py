@@ -15,8 +15,8 @@ from muster.api.errors import ApiError, bad_request, gone
 from muster.server import codec
 from muster.server.backend import Backend
 from muster.server.call import Call
-from muster.server.listing import check_options, parse_revision, reach
-from muster.server.selecting import Match, selector
+from muster.server.object_lister import check_options, parse_revision, reach
+from muster.server.selectors import Match, selector
 from muster.server.store.records import ADDED, DELETED, MODIFIED, Change, CompactedError, Record
 
 BOOKMARK = "BOOKMARK"

@@ -25,8 +25,8 @@ def write_owners(call: Call, new: Obj, old: Obj | None, now: float) -> list[Obj]
         return []
     view = call.view
     return managed.update(
-        old if old is None or view.direct else codec.outward(view.kind, view.version, codec.copy(old)),
-        new if view.direct else codec.outward(view.kind, view.version, codec.copy(new)),
+        old if old is None or view.direct else codec.to_version(view.kind, view.version, codec.copy(old)),
+        new if view.direct else codec.to_version(view.kind, view.version, codec.copy(new)),
         schema.kind(view.kind.group, view.version, view.kind.kind),
         manager=manager_of(call),
         api_version=view.api_version,

@@ -28,7 +28,7 @@ from muster.controllers.deployment import DeploymentController
 from muster.controllers.discovery import discover
 from muster.controllers.disruption import Disruption
 from muster.controllers.event_expiry import EventExpiry
-from muster.controllers.garbage import Garbage
+from muster.controllers.garbage_collector import GarbageCollector
 from muster.controllers.informers import Informers
 from muster.controllers.job import JobController
 from muster.controllers.namespace import NamespaceDeletion
@@ -40,7 +40,7 @@ from muster.controllers.service_account import DefaultServiceAccount
 CONTROLLERS: tuple[type[Controller], ...] = (
     PodGroupProtection,
     NamespaceDeletion,
-    Garbage,
+    GarbageCollector,
     EventExpiry,
     Disruption,
     JobController,

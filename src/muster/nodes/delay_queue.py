@@ -18,7 +18,7 @@ class _Entry(NamedTuple):
     action: Callable[[], Awaitable[None]]
 
 
-class Agenda:
+class DelayQueue:
     """Actions by the time they are due. `run` carries them out, some at a time, in order."""
 
     def __init__(self, clock: Clock) -> None:

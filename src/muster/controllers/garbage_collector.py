@@ -27,7 +27,7 @@ _REMEMBERED = 4096
 Item = tuple[str, str, str, str]  # group, plural, namespace, name
 
 
-class Garbage(Controller):
+class GarbageCollector(Controller):
     name = "garbage-collector"
     workers = 8
 

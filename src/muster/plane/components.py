@@ -1,6 +1,6 @@
-"""The parts of the plane beside the API server: each is a task that gets ready, runs, and is stopped.
+"""The components of the plane beside the API server: each is a task that gets ready, runs, and is stopped.
 
-A part imports its room when it starts, so that a plane without a scheduler never loads one.
+A component imports its room when it starts, so that a plane without a scheduler never loads one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from muster.server.auth.rbac import Authorizer
 from muster.server.request import Request, Response
 
 
-class Part(ABC):
-    """One room at work. `task` ends only when the part is stopped or has failed."""
+class Component(ABC):
+    """One room at work. `task` ends only when the component is stopped or has failed."""
 
     name: str
 
@@ -51,7 +51,7 @@ class Part(ABC):
     async def run(self) -> None: ...
 
 
-class Controllers(Part):
+class Controllers(Component):
     """Upkeep: garbage, namespaces, jobs, deployments, protection."""
 
     name = "controllers"
@@ -66,7 +66,7 @@ class Controllers(Part):
         await self._manager.run()
 
 
-class Roles(Part):
+class Roles(Component):
     """Keeps the rules of aggregated cluster roles readable."""
 
     name = "role aggregation"
@@ -83,7 +83,7 @@ class Roles(Part):
         await self._aggregation.run()
 
 
-class Nodes(Part):
+class Nodes(Component):
     """Simulated nodes and their kubelets."""
 
     name = "nodes"
@@ -118,7 +118,7 @@ class Nodes(Part):
         return Response(200, "".join(lines).encode(), "text/plain; charset=utf-8")
 
 
-class Scheduler(Part):
+class Scheduler(Component):
     """The engine, serving the usual scheduler name and its own."""
 
     name = "scheduler"

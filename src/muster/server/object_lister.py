@@ -19,7 +19,7 @@ from muster.api.errors import FORBIDDEN, NOT_SUPPORTED, ApiError, FieldError, ba
 from muster.server.backend import Backend
 from muster.server.call import Call
 from muster.server.request import Request
-from muster.server.selecting import Match, selector
+from muster.server.selectors import Match, selector
 from muster.server.store.base import Store
 from muster.server.store.records import CompactedError, Key, Record
 
@@ -136,7 +136,7 @@ def too_large(asked: int, current: int) -> ApiError:
     return ApiError(504, "Timeout", message, {"causes": [cause]}, retry_after=1)
 
 
-class Listing:
+class ObjectLister:
     """The road of GET on a collection."""
 
     def __init__(self, backend: Backend) -> None:
