@@ -1,4 +1,4 @@
-"""Objects that lost their controller but fit another one's selector are taken in by it."""
+"""Adoption: an object without a controller gets an owner reference to the controller whose selector matches it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def selects(owner: UnstructuredObject, obj: ObjectMeta) -> bool:
 
 
 async def adopt(client: Client, resource: Resource, obj: ObjectMeta, owner_kind: Resource, owner: ObjectMeta) -> None:
-    """Make the owner the controller of an object, unless somebody else was faster."""
+    """Make the owner the controller of an object. A conflict is ignored: another write of the object came first."""
     kept = [json_of(each) for each in obj.owner_references or ()]
     patch = {
         "metadata": {

@@ -47,13 +47,13 @@ class DeploymentController(Controller):
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
             return None
         if await self._adopt(deployment):
-            return None  # what was taken in wakes us
+            return None  # the adopted set's event queues the key again
         sets: list[UnstructuredObject] = sorted(self._owned.get(deployment.metadata.uid), key=_revision)
         current = next((each for each in reversed(sets) if _same_template(each, deployment)), None)
         old = [each for each in sets if each is not current]
         if current is None and not deployment.spec.get("paused"):
             await self._create(deployment, sets)
-            return None  # the new set wakes us
+            return None  # the new set's event queues the key again
         if current is not None and await self._raise_revision(deployment, current, old):
             return None
         if deployment.spec.get("paused"):
@@ -67,15 +67,15 @@ class DeploymentController(Controller):
     # The sets
 
     async def _adopt(self, deployment: UnstructuredObject) -> bool:
-        """Take in sets that fit and belong to nobody; whether there were any."""
-        strays: list[UnstructuredObject] = [
+        """Adopt ReplicaSets that match the selector and have no controller; whether there were any."""
+        orphans: list[UnstructuredObject] = [
             each
             for each in self._orphans.get(deployment.metadata.namespace)
             if each.metadata.deletion_timestamp is None and selects(deployment, each.metadata)
         ]
-        for each in strays:
+        for each in orphans:
             await adopt(self.client, REPLICA_SETS, each.metadata, DEPLOYMENTS, deployment.metadata)
-        return bool(strays)
+        return bool(orphans)
 
     async def _create(self, deployment: UnstructuredObject, sets: list[UnstructuredObject]) -> None:
         template: JSON = deployment.spec.get("template") or {}
@@ -84,7 +84,7 @@ class DeploymentController(Controller):
         labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: digest}
         selector: JSON = deployment.spec.get("selector") or {}
         surge = _surge(deployment)
-        standing = sum(_replicas(each) for each in sets)
+        total = sum(_replicas(each) for each in sets)
         body: JSON = {
             "apiVersion": REPLICA_SETS.api_version,
             "kind": REPLICA_SETS.kind,
@@ -96,7 +96,7 @@ class DeploymentController(Controller):
                 "ownerReferences": [controller_reference(DEPLOYMENTS, deployment.metadata)],
             },
             "spec": {
-                "replicas": _room_for_new(deployment, 0, standing, surge),
+                "replicas": _room_for_new(deployment, 0, total, surge),
                 "minReadySeconds": int(deployment.spec.get("minReadySeconds") or 0),
                 "selector": {
                     **selector,
@@ -148,12 +148,12 @@ class DeploymentController(Controller):
         if (deployment.spec.get("strategy") or {}).get("type") == "Recreate":
             await self._recreate(deployment, current, old)
             return
-        standing = sum(_replicas(each) for each in (*old, current))
+        total = sum(_replicas(each) for each in (*old, current))
         wanted = _replicas(deployment)
         if _replicas(current) > wanted:
             await self._scale(deployment, current, wanted)
         elif _replicas(current) < wanted:
-            room = _room_for_new(deployment, _replicas(current), standing, _surge(deployment))
+            room = _room_for_new(deployment, _replicas(current), total, _surge(deployment))
             if room != _replicas(current):
                 await self._scale(deployment, current, room)
                 return
@@ -162,10 +162,10 @@ class DeploymentController(Controller):
     async def _shrink_old(
         self, deployment: UnstructuredObject, current: UnstructuredObject, old: list[UnstructuredObject]
     ) -> None:
-        """Take old pods away as far as enough available ones remain; those that are not available first."""
+        """Scale old sets down as far as `maxUnavailable` allows; replicas that are not available go first."""
         least = _replicas(deployment) - _unavailable(deployment)
         available = sum(_available(each) for each in (*old, current))
-        # New pods that are not available yet must not be paid for with old ones that are.
+        # Old pods that are available must not be removed for new ones that are not available yet.
         spare = sum(map(_replicas, (*old, current))) - least - (_replicas(current) - _available(current))
         healthy_spare = available - least
         for each in old:
@@ -223,7 +223,7 @@ class DeploymentController(Controller):
             status["collisionCount"] = deployment.status["collisionCount"]
         conditions: list[JSON] = deployment.status.get("conditions") or []
         enough = available >= wanted - _unavailable(deployment)
-        conditions = self._told(conditions, "Available", *_availability(enough))
+        conditions = self._with_condition(conditions, "Available", *_availability(enough))
         done = updated >= wanted and total == updated and available >= wanted and _caught_up(sets)
         conditions, again = self._progress(deployment, current, conditions, done, status)
         status["conditions"] = conditions
@@ -242,28 +242,30 @@ class DeploymentController(Controller):
         name = current.metadata.name if current is not None else ""
         if done:
             text = f'ReplicaSet "{name}" has successfully progressed.'
-            return self._told(conditions, "Progressing", "True", "NewReplicaSetAvailable", text), None
+            return self._with_condition(conditions, "Progressing", "True", "NewReplicaSetAvailable", text), None
         deadline = deployment.spec.get("progressDeadlineSeconds")
-        standing = condition(conditions, "Progressing")
+        known = condition(conditions, "Progressing")
         moved = any(status.get(key) != deployment.status.get(key) for key in ("updatedReplicas", "availableReplicas"))
-        if standing is None or moved or standing.get("reason") == "NewReplicaSetAvailable" or deadline is None:
+        if known is None or moved or known.get("reason") == "NewReplicaSetAvailable" or deadline is None:
             text = f'ReplicaSet "{name}" is progressing.'
-            return self._told(conditions, "Progressing", "True", "ReplicaSetUpdated", text, refresh=True), deadline
-        left = (seconds_of(standing.get("lastUpdateTime")) or 0.0) + deadline - self.clock.now()
+            return self._with_condition(
+                conditions, "Progressing", "True", "ReplicaSetUpdated", text, refresh=True
+            ), deadline
+        left = (seconds_of(known.get("lastUpdateTime")) or 0.0) + deadline - self.clock.now()
         if left > 0:
             return conditions, left
         text = f'ReplicaSet "{name}" has timed out progressing.'
-        return self._told(conditions, "Progressing", "False", "ProgressDeadlineExceeded", text), None
+        return self._with_condition(conditions, "Progressing", "False", "ProgressDeadlineExceeded", text), None
 
-    def _told(
+    def _with_condition(
         self, conditions: list[JSON], kind: str, status: str, reason: str, message: str, *, refresh: bool = False
     ) -> list[JSON]:
         now = timestamp(self.clock.now())
-        standing = condition(conditions, kind)
-        same = standing is not None and (standing.get("status"), standing.get("reason")) == (status, reason)
+        known = condition(conditions, kind)
+        same = known is not None and (known.get("status"), known.get("reason")) == (status, reason)
         if same and not refresh:
             return conditions
-        told = {
+        new = {
             "type": kind,
             "status": status,
             "reason": reason,
@@ -271,10 +273,10 @@ class DeploymentController(Controller):
             "lastUpdateTime": now,
             "lastTransitionTime": now,
         }
-        if standing is not None and standing.get("status") == status:
-            told["lastTransitionTime"] = standing.get("lastTransitionTime") or now
-            return [told if each is standing else each for each in conditions]
-        return with_condition(conditions, told)
+        if known is not None and known.get("status") == status:
+            new["lastTransitionTime"] = known.get("lastTransitionTime") or now
+            return [new if each is known else each for each in conditions]
+        return with_condition(conditions, new)
 
 
 def _controller_uid(obj: Any) -> str | None:
@@ -300,11 +302,11 @@ def _revision(replica_set: UnstructuredObject) -> int:
 
 
 def _same_template(replica_set: UnstructuredObject, deployment: UnstructuredObject) -> bool:
-    return _bare(replica_set.spec.get("template") or {}) == _bare(deployment.spec.get("template") or {})
+    return _without_hash(replica_set.spec.get("template") or {}) == _without_hash(deployment.spec.get("template") or {})
 
 
-def _bare(template: JSON) -> JSON:
-    """A template without the label that only tells sets apart."""
+def _without_hash(template: JSON) -> JSON:
+    """A template without the pod-template-hash label."""
     metadata: JSON = dict(template.get("metadata") or {})
     metadata["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
     return {**template, "metadata": {key: value for key, value in metadata.items() if value}}
@@ -331,12 +333,12 @@ def _limit(deployment: UnstructuredObject, key: str, *, round_up: bool) -> int:
     return -(-share // 100) if round_up else share // 100
 
 
-def _room_for_new(deployment: UnstructuredObject, current: int, standing: int, surge: int) -> int:
+def _room_for_new(deployment: UnstructuredObject, current: int, total: int, surge: int) -> int:
     """How many replicas the new set may have now."""
     wanted = _replicas(deployment)
     if (deployment.spec.get("strategy") or {}).get("type") == "Recreate":
-        return wanted if standing == current else current
-    return min(wanted, current + max(0, wanted + surge - standing))
+        return wanted if total == current else current
+    return min(wanted, current + max(0, wanted + surge - total))
 
 
 def _availability(enough: bool) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""The status of disruption budgets: how many pods there should be, how many are healthy, how many may go."""
+"""The status of PodDisruptionBudgets: expected and healthy pods, and how many disruptions are allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from muster.controllers.controller import Controller
 from muster.controllers.objects import PodView, UnstructuredObject, controller_of
 from muster.controllers.status import write_status
 
-_CONFIRM_WITHIN = 120.0  # an eviction that has not shown by then is forgotten
+_CONFIRM_WITHIN = 120.0  # an eviction that is not observed by then is forgotten
 _SCALES = {
     ("ReplicaSet", "apps"): REPLICA_SETS,
     ("StatefulSet", "apps"): STATEFUL_SETS,
@@ -65,7 +65,7 @@ class Disruption(Controller):
         return again
 
     def _unconfirmed(self, budget: UnstructuredObject, pods: dict[str, PodView]) -> tuple[dict[str, str], float | None]:
-        """Evictions that were allowed and have not shown yet, and when the next of them expires."""
+        """Evictions that were granted but not yet observed (`disruptedPods`), and when the next of them expires."""
         now = self.clock.now()
         kept: dict[str, str] = {}
         again: float | None = None
@@ -96,7 +96,7 @@ class Disruption(Controller):
         return status
 
     def _expected(self, budget: UnstructuredObject, pods: list[PodView]) -> int:
-        """A fixed minimum looks at the pods there are; everything relative at what their controllers want."""
+        """How many pods are expected: those that exist for a fixed `minAvailable`, otherwise the controllers' scale."""
         least = budget.spec.get("minAvailable")
         if isinstance(least, int):
             return len(pods)
@@ -117,8 +117,8 @@ class Disruption(Controller):
     def _conditions(self, budget: UnstructuredObject, allowed: int) -> list[dict[str, Any]]:
         status, reason = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
         known: list[dict[str, Any]] = budget.status.get("conditions") or []
-        standing = next((each for each in known if each.get("type") == "DisruptionAllowed"), None)
-        told: dict[str, Any] = {
+        old = next((each for each in known if each.get("type") == "DisruptionAllowed"), None)
+        new: dict[str, Any] = {
             "type": "DisruptionAllowed",
             "status": status,
             "reason": reason,
@@ -126,10 +126,10 @@ class Disruption(Controller):
             "lastTransitionTime": timestamp(self.clock.now()),
         }
         if budget.metadata.generation:
-            told["observedGeneration"] = budget.metadata.generation
-        if standing is not None and standing.get("status") == status:
-            told["lastTransitionTime"] = standing.get("lastTransitionTime")
-        return [*(each for each in known if each is not standing), told]
+            new["observedGeneration"] = budget.metadata.generation
+        if old is not None and old.get("status") == status:
+            new["lastTransitionTime"] = old.get("lastTransitionTime")
+        return [*(each for each in known if each is not old), new]
 
 
 def _selector(budget: UnstructuredObject) -> LabelSelector | None:

@@ -1,8 +1,8 @@
-"""What groups need on clusters that Muster does not run itself: the part that no one else there does.
+"""The controllers of groups on clusters that Muster does not run itself. Only the leader runs them.
 
-Where the server has the group API, kube-controller-manager protects PodGroups and nobody protects
-CompositePodGroups. Where groups are custom resources nobody does anything: there all protection is ours, and so
-is what admission does elsewhere (class names become priorities). Only the leader runs these.
+Where the server has the group API, kube-controller-manager protects PodGroups and nothing protects CompositePodGroups.
+Where groups are custom resources, these controllers do all of the protection, and also what admission does elsewhere:
+they resolve priority class names into priorities.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CompositeProtection(PodGroupProtection):
     name = "compositepodgroup-protection-controller"
 
     def watch_members(self) -> None:
-        """PodGroups are somebody else's."""
+        """Nothing: kube-controller-manager protects PodGroups."""
 
     async def reconcile(self, key: tuple[str, str, str]) -> float | None:
         return await super().reconcile(key) if key[0] == self.composites.plural else None
@@ -108,7 +108,7 @@ class CrdPriority(Controller):
                 "priority": found.value,
                 "preemptionPolicy": found.preemption_policy or PREEMPT_LOWER_PRIORITY,
             }
-        # What the author wrote stands: an immutable field cannot be corrected, only filled.
+        # Set fields are kept: they are immutable, only missing ones can be filled.
         missing = {field: value for field, value in spec.items() if group.spec.get(field) in (None, "")}
         meta = {"uid": group.metadata.uid, "resourceVersion": group.metadata.resource_version}
         await self.client.patch(
@@ -125,5 +125,5 @@ ON_CRDS: tuple[type[Controller], ...] = (CrdProtection, CrdPriority)
 
 
 async def run_controllers(client: Client, controllers: tuple[type[Controller], ...]) -> None:
-    """Run these until cancelled."""
+    """Run the given controllers until cancelled."""
     await ControllerManager(client, collections=(), controllers=controllers).run()

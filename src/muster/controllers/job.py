@@ -1,6 +1,6 @@
 """Jobs: run pods until enough of them have succeeded, or too many have failed, or time is up.
 
-A pod that is deleted before it ends is replaced and not held against the Job: being preempted is no
+A pod that is deleted before it ends is replaced and does not count as failed: being preempted is no
 failure. The template's `schedulingGroup` is kept; where the Job itself asks for gang scheduling
 (`spec.scheduling`), `job_group` makes the group first.
 """
@@ -56,7 +56,7 @@ class JobController(Controller):
             return None
         if _finished(job):
             return await self._expire(job)
-        return await _Attempt(self, job).run()
+        return await _Reconciliation(self, job).run()
 
     def pods_of(self, job: UnstructuredObject) -> list[PodView]:
         return self._control.pods_of(job.metadata.uid)
@@ -94,8 +94,8 @@ class JobController(Controller):
         return None
 
 
-class _Attempt:
-    """One look at one unfinished Job."""
+class _Reconciliation:
+    """One reconciliation of one unfinished Job."""
 
     def __init__(self, controller: JobController, job: UnstructuredObject) -> None:
         self.controller = controller
@@ -135,7 +135,7 @@ class _Attempt:
         await self._mark_suspended(suspended)
         if not suspended and self.start is None:
             self.start = timestamp(self.now)
-        verdict = self._verdict()
+        verdict = self._outcome()
         if verdict is not None:
             await self.control.delete(self.active)
             self.active = []
@@ -156,10 +156,10 @@ class _Attempt:
         new = fresh and condition(self.conditions, "Suspended") is None
         return await ensure_group(self.controller.client, self.controller.events, self.job, new)
 
-    # What has become of it
+    # Conditions
 
-    def _verdict(self) -> tuple[str, str, str] | None:
-        """(condition, reason, message) of a Job that is over."""
+    def _outcome(self) -> tuple[str, str, str] | None:
+        """(condition, reason, message) that ends the Job, or None."""
         completions = self.spec.get("completions")
         if completions is None:
             done = self.succeeded > 0 and not self.active
@@ -177,15 +177,15 @@ class _Attempt:
             left = started + deadline - self.now
             if left <= 0:
                 return ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
-            self._look_again(left)
+            self._check_after(left)
         return None
 
-    def _look_again(self, seconds: float) -> None:
+    def _check_after(self, seconds: float) -> None:
         self.again = seconds if self.again is None else min(self.again, seconds)
 
     def _condition(self, kind: str, status: str, reason: str, message: str) -> None:
         now = timestamp(self.now)
-        told = {
+        new = {
             "type": kind,
             "status": status,
             "reason": reason,
@@ -193,7 +193,7 @@ class _Attempt:
             "lastProbeTime": now,
             "lastTransitionTime": now,
         }
-        self.conditions = with_condition(self.conditions, told)
+        self.conditions = with_condition(self.conditions, new)
 
     async def _finish(self, kind: str, reason: str, message: str) -> None:
         events = self.controller.events
@@ -206,8 +206,8 @@ class _Attempt:
         self._condition(kind, "True", reason, message)
 
     async def _mark_suspended(self, suspended: bool) -> None:
-        standing = condition(self.conditions, "Suspended")
-        was = standing is not None and standing.get("status") == "True"
+        old = condition(self.conditions, "Suspended")
+        was = old is not None and old.get("status") == "True"
         if suspended and not was:
             self._condition("Suspended", "True", "JobSuspended", "Job suspended")
             self.start = None
@@ -217,7 +217,7 @@ class _Attempt:
             self.start = timestamp(self.now)
             await self.controller.events.normal(JOBS, self.job.metadata, "Resumed", "Job resumed")
 
-    # What to do
+    # Pods
 
     async def _balance(self, group: JSON | None) -> None:
         parallelism = int(self.spec.get("parallelism", 1))
@@ -235,7 +235,7 @@ class _Attempt:
             return
         wait = self._backoff()
         if wait > 0:
-            self._look_again(wait)
+            self._check_after(wait)
             return
         made = self._new_pods(missing, group)
         await self.control.create(self.job.metadata, made)
@@ -271,8 +271,8 @@ class _Attempt:
         name = self.job.metadata.name
         if not self.indexed:
             return [self._pod(template, f"{name}-", group) for _ in range(missing)]
-        standing = [*self.active, *self.leaving]
-        taken = self.completed | {index for pod in standing if (index := index_of(pod)) is not None}
+        present = [*self.active, *self.leaving]
+        taken = self.completed | {index for pod in present if (index := index_of(pod)) is not None}
         free = [index for index in range(int(self.spec.get("completions") or 0)) if index not in taken][:missing]
         return [self._indexed_pod(template, index, group) for index in free]
 

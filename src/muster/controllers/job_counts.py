@@ -1,4 +1,4 @@
-"""How far a Job has come: pods that succeeded and failed, each counted once even after it is gone.
+"""Counts the succeeded and failed pods of a Job, each once, even after the pod is gone.
 
 Pure: reads pods and the last written status. What the status already says is never lost, so that a
 restarted controller goes on where the other one stopped.
@@ -25,7 +25,7 @@ class JobCounts:
     succeeded: set[str] = field(default_factory=set[str])
     failed: dict[str, float] = field(default_factory=dict[str, float])  # uid -> when it was noticed
     ignored: set[str] = field(default_factory=set[str])
-    fatal: str = ""  # what a failure that ends the Job was
+    fatal: str = ""  # message of a failure that ends the Job
 
     @classmethod
     def from_status(cls, policy: JSON | None, status: JSON, pods: Iterable[PodView], now: float) -> JobCounts:

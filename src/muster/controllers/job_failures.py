@@ -1,6 +1,6 @@
-"""What a failed pod means for its Job: its `podFailurePolicy`, rule by rule, the first that fits.
+"""Evaluates a Job's `podFailurePolicy` for a failed pod: the first rule that matches decides.
 
-Pure. Without a rule that fits, a failure counts towards the backoff limit.
+Pure. Without a rule that matches, a failure counts towards the backoff limit.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ COUNT, IGNORE, FAIL_JOB = "Count", "Ignore", "FailJob"
 
 
 class FailureDecision(NamedTuple):
-    """What to do about one failed pod, and why."""
+    """The action for one failed pod, and why."""
 
     action: str
     message: str = ""
 
 
 def decide(policy: JSON | None, pod: PodView) -> FailureDecision:
-    """The first rule that fits decides."""
+    """The action of the first rule that matches the pod."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         why = _exit_code(rule.get("onExitCodes"), pod) or _condition(rule.get("onPodConditions"), pod)
         if why:

@@ -1,6 +1,6 @@
-"""Jobs that ask for gang scheduling in their own spec: the Workload and the PodGroup that carry it out.
+"""Creates the Workload and the PodGroup of Jobs that ask for gang scheduling in their own spec.
 
-Names are deterministic, so that a controller that dies between two writes finds what it has made.
+Names are deterministic, so that a controller that is restarted between two writes finds what it has created.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ JSON = dict[str, Any]
 
 
 def wants_group(job: UnstructuredObject) -> bool:
-    """Whether this controller makes the Job's group: it asks for one, is nobody's child and brings none of its own."""
+    """Whether this controller makes the Job's group: it asks for one, has no controller and names no group itself."""
     pod_spec: JSON = (job.spec.get("template") or {}).get("spec") or {}
     return (
         job.spec.get("scheduling") is not None
@@ -31,7 +31,7 @@ def wants_group(job: UnstructuredObject) -> bool:
 
 
 async def ensure_group(client: Client, events: Recorder, job: UnstructuredObject, never_started: bool) -> JSON | None:
-    """The Job's PodGroup, made if the Job is new; None if it has none and must do without."""
+    """The Job's PodGroup, created if the Job is new; None if it has none."""
     workload_name, template_name = names_of(job)
     group_name = group_name_of(workload_name, template_name)
     found = await _get(client, POD_GROUPS, group_name, job)
@@ -74,8 +74,8 @@ async def _get(client: Client, resource: Any, name: str, job: UnstructuredObject
 async def _follow_minimum(client: Client, job: UnstructuredObject, group: JSON, workload_name: str) -> None:
     """An elastic gang: a changed minimum of the Job reaches the group and its template."""
     wanted = _policy(job).get("gang")
-    standing = ((group.get("spec") or {}).get("schedulingPolicy") or {}).get("gang")
-    if wanted is None or standing is None or standing.get("minCount") == wanted["minCount"]:
+    current = ((group.get("spec") or {}).get("schedulingPolicy") or {}).get("gang")
+    if wanted is None or current is None or current.get("minCount") == wanted["minCount"]:
         return
     namespace = job.metadata.namespace
     workload = await _get(client, WORKLOADS, workload_name, job)

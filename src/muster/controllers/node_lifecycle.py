@@ -1,6 +1,6 @@
-"""Nodes that stop renewing their lease are lost: marked, tainted, and after a while rid of their pods.
+"""Node lifecycle: a node whose lease expires gets Ready=Unknown and taints; pods are evicted after their toleration.
 
-A node that never had a lease is not judged: whoever created it answers for it. Readiness decides the taints, so a
+A node that never had a lease is left alone: it has no kubelet that would renew one. Readiness decides the taints, so a
 kubelet that reports itself not ready is treated the same way.
 """
 
@@ -61,7 +61,7 @@ class NodeLifecycle(Controller):
             return None
         node: UnstructuredObject | None = self._nodes.get("", key)
         if node is None:
-            await self._bury(key)
+            await self._delete_pods_of(key)
             return None
         left = self._lease_left(key)
         if left <= 0 and _ready(node) != "Unknown":
@@ -81,7 +81,7 @@ class NodeLifecycle(Controller):
 
     async def _mark_unknown(self, node: UnstructuredObject) -> None:
         now = timestamp(self.clock.now())
-        told = {
+        new = {
             "type": "Ready",
             "status": "Unknown",
             "reason": "NodeStatusUnknown",
@@ -89,13 +89,13 @@ class NodeLifecycle(Controller):
             "lastTransitionTime": now,
         }
         conditions: list[JSON] = node.status.get("conditions") or []
-        status = {**node.status, "conditions": with_condition(conditions, told)}
+        status = {**node.status, "conditions": with_condition(conditions, new)}
         await write_status(self.client, NODES, node, status)
         text = f"Node {node.metadata.name} status is now: NodeNotReady"
         await self.events.normal(NODES, node.metadata, "NodeNotReady", text)
 
     async def _taint(self, node: UnstructuredObject) -> bool:
-        """Give a node the taints its readiness asks for; whether anything had to change."""
+        """Set the taints that follow from the node's readiness; whether anything changed."""
         state = _ready(node)
         key = {"True": "", "False": NOT_READY}.get(state, UNREACHABLE)
         taints: list[JSON] = node.spec.get("taints") or []
@@ -116,7 +116,7 @@ class NodeLifecycle(Controller):
     # Pods on lost nodes
 
     async def _evict(self, node: UnstructuredObject) -> float | None:
-        """Delete pods that do not tolerate the node any longer; when the next one's time is up."""
+        """Delete pods that no longer tolerate the node's taints; seconds until the next one is due."""
         taints = _no_execute(node)
         if not taints:
             return None
@@ -154,7 +154,7 @@ class NodeLifecycle(Controller):
 
     async def _evict_pod(self, pod: PodView) -> None:
         now = timestamp(self.clock.now())
-        told = {
+        new = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "DeletionByTaintManager",
@@ -164,7 +164,7 @@ class NodeLifecycle(Controller):
         name, namespace = pod.metadata.name, pod.metadata.namespace
         try:
             await self.client.patch(
-                PODS, name, {"status": {"conditions": [told]}}, namespace, type="strategic", subresource="status"
+                PODS, name, {"status": {"conditions": [new]}}, namespace, type="strategic", subresource="status"
             )
             await self.client.delete(PODS, name, namespace, uid=pod.metadata.uid)
             text = f"Marking for deletion Pod {namespace}/{name}"
@@ -173,8 +173,8 @@ class NodeLifecycle(Controller):
             if error.code not in (404, 409):
                 raise
 
-    async def _bury(self, name: str) -> None:
-        """A node that is gone takes its pods with it: no kubelet is left to say that they stopped."""
+    async def _delete_pods_of(self, name: str) -> None:
+        """Delete the pods of a node that no longer exists, without grace: no kubelet is left to confirm it."""
         for pod in self._by_node.get(name):
             try:
                 await self.client.delete(

@@ -1,7 +1,7 @@
-"""What controllers read of the objects they watch: metadata always, and of pods only what upkeep needs.
+"""The types that controllers decode objects into: metadata only, spec and status as JSON, or the few fields of a pod.
 
-All projections have `metadata`, so that a controller which cares for any kind (garbage) can share an
-informer with one that cares for a single kind.
+All have `metadata`, so that a controller of all kinds (the garbage collector) can share an informer with the controller
+of a single kind.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ JSON = dict[str, Any]
 
 
 class MetadataOnly(Leaf, frozen=True):
-    """Any object, by its metadata alone."""
+    """Any object, decoded to its metadata, like PartialObjectMetadata."""
 
     metadata: GroupMeta
 
 
 class UnstructuredObject(Leaf, frozen=True):
-    """An object whose spec and status a controller reads in full."""
+    """An object with its spec and status as plain JSON."""
 
     metadata: GroupMeta
     stored_spec: JSON | None = msgspec.field(default=None, name="spec")
@@ -39,7 +39,7 @@ class UnstructuredObject(Leaf, frozen=True):
 
 
 class ConditionView(Leaf, frozen=True):
-    """A condition as anyone may have written it: nothing in it is certain to be there."""
+    """A condition of a pod. Any client can write conditions, so no field is required."""
 
     type: str = ""
     status: str = ""
@@ -79,6 +79,8 @@ class PodStatusView(Leaf, frozen=True):
 
 
 class PodView(Leaf, frozen=True):
+    """The fields of a pod that controllers read."""
+
     metadata: ObjectMeta
     spec: PodSpecView = PodSpecView()
     status: PodStatusView = PodStatusView()
@@ -104,7 +106,7 @@ class PodView(Leaf, frozen=True):
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
-    """The one owner that manages an object."""
+    """The owner reference with `controller: true`."""
     for owner in metadata.owner_references or ():
         if owner.controller:
             return owner

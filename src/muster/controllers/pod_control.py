@@ -1,4 +1,4 @@
-"""Making and removing the pods of a controller, and remembering what the watch has not shown yet.
+"""Creates and deletes the pods of controllers, and remembers what the watch has not shown yet.
 
 A controller that trusted its cache alone would create a pod twice when the cache lags behind. So pods it
 created count until the watch has shown them, and pods it deleted no longer count from the moment it asked.
@@ -20,7 +20,7 @@ from muster.controllers.objects import PodView, controller_of
 from muster.controllers.recorder import Recorder
 
 _AT_ONCE = 32
-_TOLD_OF = 10  # pods made at once that get an event each; nobody reads a thousand
+_EVENTS_AT_ONCE = 10  # of the pods created at once, how many get an event each
 _FORGET_AFTER = 300.0
 
 
@@ -59,25 +59,25 @@ class PodControl:
         return pods
 
     def going(self, pod: PodView) -> bool:
-        """Whether a pod is on its way out, as far as anyone can know."""
+        """Whether a pod is being deleted, as the watch shows or because we asked for it."""
         return pod.going or pod.metadata.uid in self._removed
 
     async def create(self, owner: ObjectMeta, pods: Iterable[dict[str, Any]]) -> None:
         """Create pods, some at a time; the first failure stops the rest and is raised."""
         waiting = list(pods)
-        told = 0
+        recorded = 0
         batch = 1
         while waiting:
-            # Slow start: if the first is refused, hundreds of others need not be asked.
+            # Slow start: if the first is refused, the others are not sent.
             now, waiting = waiting[:batch], waiting[batch:]
             results = await asyncio.gather(*(self._create(owner, pod) for pod in now), return_exceptions=True)
             failures = [each for each in results if isinstance(each, BaseException)]
             if failures:
                 await self._events.warning(self._owner, owner, "FailedCreate", f"Error creating: {failures[0]}")
                 raise failures[0]
-            for name in results[: max(0, _TOLD_OF - told)]:
+            for name in results[: max(0, _EVENTS_AT_ONCE - recorded)]:
                 await self._events.normal(self._owner, owner, "SuccessfulCreate", f"Created pod: {name}")
-                told += 1
+                recorded += 1
             batch = min(batch * 2, _AT_ONCE)
 
     async def _create(self, owner: ObjectMeta, pod: dict[str, Any]) -> str:
@@ -89,7 +89,7 @@ class PodControl:
         return name
 
     async def delete(self, pods: Iterable[PodView]) -> None:
-        """Ask pods to go."""
+        """Delete pods."""
         leaving = [pod for pod in pods if not self.going(pod)]
         for start in range(0, len(leaving), _AT_ONCE):
             await asyncio.gather(*(self._delete(pod) for pod in leaving[start : start + _AT_ONCE]))
@@ -126,7 +126,7 @@ def _projected(pod: dict[str, Any]) -> PodView:
 
 
 def controller_reference(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
-    """The owner reference of whoever manages an object."""
+    """An owner reference with `controller: true`."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

@@ -1,8 +1,8 @@
-"""Groups go bottom-up: a PodGroup stays while pods that run or wait name it, a CompositePodGroup while it has children.
+"""Deletion protection: a PodGroup stays while unfinished pods name it, a CompositePodGroup while it has children.
 
 Owns both protection finalizers: adds them where they are missing (objects older than the admission step, or
 whose finalizers were edited away) and removes them when nothing holds the group. `muster.controllers.external_clusters`
-has the forms of it for clusters where others do a part of this, or where groups are custom resources.
+has the variants for clusters where kube-controller-manager does a part of this, or where groups are custom resources.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class PodGroupProtection(Controller):
         self.watch_members()
 
     def watch_members(self) -> None:
-        """Learn which pods hold which groups."""
+        """Watch the pods, which hold groups."""
         pods = self.watch(PODS)
         self._members = pods.index("active-by-group", self.held_by)
         pods.on_change(self._pod_changed)
 
     def held_by(self, pod: PodView) -> tuple[str, str] | None:
-        """The group that a pod holds. A pod on its way out still holds it until it has ended or is gone."""
+        """The group that a pod holds. A pod that is being deleted holds it until it has ended or is gone."""
         name = self.named_by(pod)
         return (pod.metadata.namespace, name) if name and not pod.finished else None
 

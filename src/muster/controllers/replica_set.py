@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as asked for, replaced when they end."""
+"""ReplicaSets: keeps as many pods as `spec.replicas` says, and replaces those that end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ReplicaSetController(Controller):
         if found is None or found.metadata.deletion_timestamp is not None:
             return None
         if await self._adopt(found):
-            return None  # what was taken in wakes us
+            return None  # the adopted pod's event queues the key again
         wanted = int(found.spec.get("replicas", 1))
         active = self._active(found)
         if len(active) < wanted:
@@ -51,21 +51,21 @@ class ReplicaSetController(Controller):
             ]
             await self._control.create(found.metadata, pods)
         elif len(active) > wanted:
-            await self._control.delete(sorted(active, key=_worth)[: len(active) - wanted])
+            await self._control.delete(sorted(active, key=_deletion_order)[: len(active) - wanted])
         status, again = self._status(found, self._active(found))
         await write_status(self.client, REPLICA_SETS, found, status)
         return again
 
     async def _adopt(self, found: UnstructuredObject) -> bool:
-        """Take in pods that fit and belong to nobody; whether there were any."""
-        strays: list[PodView] = [
+        """Adopt pods that match the selector and have no controller; whether there were any."""
+        orphans: list[PodView] = [
             pod
             for pod in self._orphans.get(found.metadata.namespace)
             if not pod.finished and not pod.going and selects(found, pod.metadata)
         ]
-        for pod in strays:
+        for pod in orphans:
             await adopt(self.client, PODS, pod.metadata, REPLICA_SETS, found.metadata)
-        return bool(strays)
+        return bool(orphans)
 
     def _active(self, found: UnstructuredObject) -> list[PodView]:
         pods = self._control.pods_of(found.metadata.uid)
@@ -89,8 +89,8 @@ class ReplicaSetController(Controller):
         return status, min(waiting, default=None)
 
 
-def _worth(pod: PodView) -> tuple[bool, bool, bool, str]:
-    """Least worth keeping first: not placed, not running, not ready, youngest."""
+def _deletion_order(pod: PodView) -> tuple[bool, bool, bool, str]:
+    """The sort key of deletion: not placed, not running, not ready, youngest first."""
     created = pod.metadata.creation_timestamp or ""
     # Younger pods go first, so the later text has to sort lower.
     youth = "".join(chr(0x10FFFF - ord(letter)) for letter in created)

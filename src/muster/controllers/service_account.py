@@ -32,7 +32,7 @@ class DefaultServiceAccount(Controller):
         try:
             await self.client.create(SERVICE_ACCOUNTS, account, key)
         except ApiError as error:
-            # Somebody was faster, or the namespace is on its way out.
+            # Another client created it first, or the namespace is being deleted.
             if error.code not in (403, 404, 409):
                 raise
         return None

@@ -1,8 +1,7 @@
-"""What the kubelets of all simulated nodes know and do: pods admitted, started, ended and stopped.
+"""The state of the simulated kubelets: nodes with their pods, the stage of each pod, and how long stages take.
 
-State only; the simulation feeds it with what it watches. Every pod is in one of four stages, and each stage
-knows the one action that leaves it. A node without power does nothing; when it is back, its pods go on from
-where they are by then.
+No I/O: the simulation updates it from its watches. Every pod is in one of four stages, and one action leaves each
+stage. A node without power does nothing; when it is back, its pods continue from their stage.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class PodStage(Enum):
 
 @dataclass(slots=True)
 class PodState:
-    """A pod on one of our nodes."""
+    """A pod on a simulated node."""
 
     pod: KubeletPod
     node: str
@@ -38,7 +37,7 @@ class PodState:
 
 @dataclass(slots=True)
 class NodeState:
-    """One of our nodes."""
+    """A simulated node and what its pods use."""
 
     view: KubeletNode
     index: int
@@ -81,11 +80,11 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long things take where a pod does not say so itself."""
+    """How long stages take, for pods without the annotations of `muster.nodes.views`."""
 
     start: float = 0.5
     stop: float = 1.0  # at most: a shorter grace period is honoured
-    batch_run: float = 10.0  # pods that are not restarted and say nothing about their length
+    batch_run: float = 10.0  # pods that are not restarted and have no run-seconds annotation
 
     def start_delay(self, pod: KubeletPod) -> float:
         asked = pod.number(START_SECONDS)
@@ -104,7 +103,7 @@ class Timing:
 
 
 def pod_state_of(pod: KubeletPod) -> PodState:
-    """A pod as a kubelet finds it, also one that another process of ours has started."""
+    """The state of a pod from its phase, also of one that a simulation of another process has started."""
     stage = {"Running": PodStage.RUNNING, "Succeeded": PodStage.ENDED, "Failed": PodStage.ENDED}.get(
         pod.status.phase, PodStage.STARTING
     )

@@ -1,4 +1,4 @@
-"""Simulated kubelets for `muster up --nodes N`: they register nodes, keep leases, and play pods through their lives.
+"""Simulated kubelets for `muster up --nodes N`: they register nodes, renew leases, and start, end and stop pods.
 
 One watch for nodes, one for pods, one delay queue and one heartbeat serve all nodes. Nodes that were not created here
 (they lack the label `muster.dev/simulated`) are never touched, nor are their pods.
@@ -20,7 +20,7 @@ from muster.client.protocol import Client, WatchEvent
 from muster.nodes import statuses
 from muster.nodes.delay_queue import DelayQueue
 from muster.nodes.heartbeat import Heartbeat
-from muster.nodes.inventory import FAILED, SIMULATED, Inventory, host_address, pod_network, ready, silent
+from muster.nodes.inventory import FAILED, SIMULATED, Inventory, host_address, pod_network, ready, ready_unknown
 from muster.nodes.kubelets import NodeState, PodStage, PodState, Timing, pod_state_of
 from muster.nodes.views import KubeletNode, KubeletPod
 
@@ -49,19 +49,19 @@ class SimulatedNodes:
         self._nodes: dict[str, NodeState] = {}
         self._pods: dict[str, PodState] = {}  # by uid
         self._by_key: dict[tuple[str, str], str] = {}
-        self._heartbeat = Heartbeat(client, self._clock, self._living)
+        self._heartbeat = Heartbeat(client, self._clock, self._powered_nodes)
         self._indexes = 0
         self.ready = asyncio.Event()
 
-    # What others ask of it
+    # Public
 
     async def run(self) -> None:
-        """Create the nodes that are missing, then play all kubelets."""
+        """Create the nodes that are missing, then simulate all kubelets until cancelled."""
         await self.create()
         known = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow_nodes(known))
-            # Pods only mean something once it is known which nodes are ours.
+            # A pod can only be admitted once it is known whether its node is simulated.
             await known.wait()
             group.create_task(self._follow_pods())
             group.create_task(self._delayed.run())
@@ -75,15 +75,15 @@ class SimulatedNodes:
             await asyncio.gather(*(self._register(index) for index in batch))
 
     async def fail(self, name: str) -> None:
-        """Cut a node's power."""
+        """Simulate a power failure of a node."""
         await self._client.patch(NODES, name, {"metadata": {"annotations": {FAILED: "true"}}})
 
     async def recover(self, name: str) -> None:
-        """Give a node its power back."""
+        """End a simulated power failure."""
         await self._client.patch(NODES, name, {"metadata": {"annotations": {FAILED: None}}})
 
     def log(self, namespace: str, name: str) -> str:
-        """What a pod of ours has to say; empty for others."""
+        """The log of a pod on a simulated node; empty for other pods."""
         state = self._pods.get(self._by_key.get((namespace, name), ""))
         if state is None:
             return ""
@@ -98,7 +98,7 @@ class SimulatedNodes:
             if error.code != 409:
                 raise
 
-    def _living(self) -> list[tuple[str, str]]:
+    def _powered_nodes(self) -> list[tuple[str, str]]:
         return [(name, node.view.metadata.uid) for name, node in self._nodes.items() if node.powered]
 
     async def _follow_nodes(self, known: asyncio.Event) -> None:
@@ -138,7 +138,7 @@ class SimulatedNodes:
         if powered != view.ready:
             self._delayed.at(self._clock.now(), lambda: self._report_node(name))
         if revived:
-            self._revive(node)
+            self._resume(node)
 
     def _next_index(self, name: str) -> int:
         number = name.rpartition("-")[2]
@@ -148,26 +148,26 @@ class SimulatedNodes:
         return self._inventory.count + self._indexes
 
     async def _report_node(self, name: str) -> None:
-        """Say whether a node is ready; renew its lease first, so that nobody thinks otherwise."""
+        """Write the Ready condition of a node; renew its lease first, so that the node is not marked unknown again."""
         node = self._nodes.get(name)
         if node is None or node.view.ready == node.powered:
             return
         now = self._clock.now()
         if node.powered:
             await self._heartbeat.now(name, node.view.metadata.uid)
-        told = ready(now) if node.powered else silent(now)
-        patch = {"metadata": {"uid": node.view.metadata.uid}, "status": {"conditions": [told]}}
+        condition = ready(now) if node.powered else ready_unknown(now)
+        patch = {"metadata": {"uid": node.view.metadata.uid}, "status": {"conditions": [condition]}}
 
         async def write() -> Any:
             return await self._client.patch(NODES, name, patch, type="strategic", subresource="status")
 
         await self._attempt(write, lambda: self._report_node(name))
 
-    def _revive(self, node: NodeState) -> None:
+    def _resume(self, node: NodeState) -> None:
         for uid in list(node.pods):
             state = self._pods.get(uid)
             if state is not None:
-                self._plan(state)
+                self._schedule_next(state)
 
     # Pods
 
@@ -216,7 +216,7 @@ class SimulatedNodes:
             state.stage = PodStage.ENDED
             node.release(uid, state.requests)
         if pod.metadata.deletion_timestamp is not None and (was_going is None or shorter):
-            self._plan(state)
+            self._schedule_next(state)
 
     def _admit(self, node: NodeState, state: PodState) -> None:
         uid = state.pod.metadata.uid
@@ -234,10 +234,10 @@ class SimulatedNodes:
         if state.stage is PodStage.RUNNING:
             state.started_at = seconds_of(state.pod.status.start_time) or self._clock.now()
         state.address = node.next_address(pod_network(node.index))
-        self._plan(state)
+        self._schedule_next(state)
 
-    def _plan(self, state: PodState) -> None:
-        """Put the one thing that is next for a pod into the delay queue."""
+    def _schedule_next(self, state: PodState) -> None:
+        """Put the next action of a pod into the delay queue."""
         pod = state.pod
         if pod.metadata.deletion_timestamp is not None:
             state.stage = PodStage.STOPPING
@@ -251,7 +251,7 @@ class SimulatedNodes:
                 self._do(max(0.0, left), state, lambda: self._end(state))
 
     def _do(self, delay: float, state: PodState, action: Callable[[], Awaitable[None]]) -> None:
-        """Later, unless the pod is in another stage by then or its node has no power."""
+        """Do the action after a delay, unless the pod is in another stage by then or its node has no power."""
         state.turn += 1
         turn = state.turn
 
@@ -268,7 +268,7 @@ class SimulatedNodes:
             self._do(0.0, state, action)
 
     async def _attempt(self, action: Callable[[], Awaitable[Any]], retry: Callable[[], Awaitable[None]]) -> None:
-        """Do it; what comes too late is dropped, what the server cannot do now comes again."""
+        """Do a write; one that is out of date (404, 409, 422) is dropped, any other failure is retried."""
         try:
             await action()
         except ApiError as error:
@@ -280,7 +280,7 @@ class SimulatedNodes:
         except (ConnectionError, TimeoutError):
             self._delayed.at(self._clock.now() + _RETRY, retry)
 
-    # One pod's life
+    # Actions of a pod
 
     async def _start(self, state: PodState) -> None:
         now = self._clock.now()
@@ -289,7 +289,7 @@ class SimulatedNodes:
         await self._write(state, patch)
         state.stage, state.started_at = PodStage.RUNNING, now
         self._note(state, f"started on {state.node}" + (f", restart {state.restarts}" if state.restarts else ""))
-        self._plan(state)
+        self._schedule_next(state)
 
     async def _end(self, state: PodState) -> None:
         now, code = self._clock.now(), state.pod.exit_code
@@ -297,7 +297,7 @@ class SimulatedNodes:
         if code and state.pod.spec.restart_policy == "OnFailure":
             state.restarts += 1
             state.stage = PodStage.STARTING
-            self._plan(state)
+            self._schedule_next(state)
             return
         await self._write(state, statuses.ended(state.pod, state.started_at, now, code, state.restarts))
         state.stage = PodStage.ENDED
@@ -321,5 +321,5 @@ class SimulatedNodes:
 
 
 def _running_first(pod: KubeletPod) -> bool:
-    """Pods that already run keep their seats; those that come later may find them taken."""
+    """Pods that already run are admitted first; they keep the resources that they have."""
     return pod.status.phase != "Running"

@@ -1,4 +1,4 @@
-"""The API part of the plane: store, core, security and, when asked, HTTPS; opened and closed in that order.
+"""The API server of the plane: store, core, security and, when asked, HTTPS; opened and closed in that order.
 
 With a data directory everything in it continues where it was: objects, certificates, signing key. Without one, nothing
 outlives the process.
@@ -52,7 +52,7 @@ class Api:
         gates: FeatureGates = feature_gates.DEFAULT,
         token_file: Path | None = None,
     ) -> Api:
-        """Open the store and bring in what every cluster starts with."""
+        """Open the store and create the objects that every cluster starts with."""
         tokens = StaticTokens.read(token_file) if token_file is not None else StaticTokens()
         store = _open_store(data)
         try:
@@ -71,7 +71,7 @@ class Api:
         self._http = HttpServer(self._gate.admit, self._gate.answer, limits)
         tls = server_tls(self.credentials.for_server(host), self.credentials.authority.pem)
         await self._http.start(host, port, tls)
-        # Whoever listens everywhere is reached here under the loopback address, which the certificate names.
+        # Who listens on all addresses is reached from here by the loopback address, which the certificate names.
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         shown = f"[{here}]" if ":" in here else here
         return f"https://{shown}:{self._http.port}"
@@ -102,9 +102,9 @@ async def ensure(client: Client, resource: Resource, obj: Obj) -> None:
 
 
 async def publish_authority(client: Client, pem: str) -> None:
-    """Tell other servers of the cluster whose client certificates to trust, where they look for it.
+    """Write the ConfigMap from which extension API servers read which client certificates to trust.
 
-    They also ask for an authority of proxies. There is no proxy here: that key is thrown away.
+    They also require a CA of front proxies. There is no proxy here, so the key of that CA is not kept.
     """
     meta = {"name": "extension-apiserver-authentication", "namespace": "kube-system"}
     data = {

@@ -1,6 +1,6 @@
-"""What proves that we are the server and that an administrator is one: CA, server certificate, admin kubeconfig.
+"""The credentials of one control plane: CA, server certificate, administrator certificate and kubeconfig.
 
-In a data directory everything lives under `pki/`, readable by its owner only; without one it lives in memory.
+In a data directory everything is kept under `pki/`, readable by its owner only; without one it is kept in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MASTERS = "system:masters"
 
 
 class Credentials:
-    """The keys of one control plane."""
+    """The CA, the token signing key and the certificates of one control plane."""
 
     def __init__(self, data: Path | None = None) -> None:
         self._directory = private_directory(data / "pki") if data is not None else None

@@ -1,7 +1,6 @@
 """The embedded control plane: API server, controllers, nodes, scheduler, started in that order and stopped in reverse.
 
-All components inside talk to the server's core through the in-process client; everybody else comes in through HTTPS and
-the gate.
+All components use the in-process client of the server's core; requests from outside come through HTTPS and the gate.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from muster.client.protocol import Client
 from muster.plane.api import Api
-from muster.plane.components import Component, Controllers, Nodes, Roles, Scheduler
+from muster.plane.components import Component, Controllers, Nodes, RoleAggregator, Scheduler
 from muster.plane.options import Options
 from muster.server.store.records import StoreFailedError
 
@@ -48,28 +47,28 @@ class Plane:
                 self.url = await self._api.serve(options.host, options.port)
                 if options.kubeconfig is not None:
                     self._api.credentials.write_kubeconfig(options.kubeconfig, self.url)
-            for component in self._chosen():
+            for component in self._selected():
                 self._components.append(component)
                 await component.start(self.client, options)
         except BaseException:
             await self.stop()
             raise
         if options.freeze:
-            # What is alive now stays alive: the collector need not look at it again.
+            # What is alive now stays alive: garbage collection need not visit it again.
             gc.collect()
             gc.freeze()
 
-    def _chosen(self) -> list[Component]:
+    def _selected(self) -> list[Component]:
         components: list[Component] = []
         if self.options.controllers:
-            components += [Controllers(), Roles(self.api.security.authorizer)]
+            components += [Controllers(), RoleAggregator(self.api.security.authorizer)]
         if self.options.nodes.count:
             nodes = Nodes()
             self.api.hooks.pod_log = nodes.pod_log
             components.append(nodes)
         if self.options.scheduler:
             scheduler = Scheduler()
-            self.api.hooks.health["scheduler"] = scheduler.trouble
+            self.api.hooks.health["scheduler"] = scheduler.health_error
             self.api.hooks.metrics = scheduler.metrics
             components.append(scheduler)
         return components

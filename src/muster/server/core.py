@@ -47,7 +47,7 @@ _ONE_OBJECT = frozenset(("get", "update", "patch", "delete"))
 
 
 class ApiServer:
-    """The core. One per store; call it from one event loop."""
+    """The API server. One per store; call it from one event loop."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ApiServer:
         self._openapi = OpenApi(registry)
 
     async def bootstrap(self) -> None:
-        """Create what every cluster has from the start, where it is missing."""
+        """Create the objects that every cluster has from the start, where they are missing."""
         client = LocalClient(self)
         for resource, obj in bootstrap_objects():
             try:
@@ -91,7 +91,7 @@ class ApiServer:
         try:
             return await self._route(request)
         except ApiError as error:
-            # A refusal may rest on a write that is accepted but not yet durable: let that settle before saying so.
+            # The error may be caused by a write that is accepted but not yet durable: wait for it before answering.
             if request.method not in ("GET", "HEAD"):
                 await self.store.settle()
             return error_response(error)
@@ -212,7 +212,7 @@ class ApiServer:
             return WatchStream(frames.stream(watch, frame), f"{call.form.content_type};stream=watch")
         return WatchStream(frames.stream(watch, frames.plain(call.view)))
 
-    # ObjectWriter
+    # Writing
 
     async def _create(self, call: Call) -> Response:
         obj = decode_object(call)

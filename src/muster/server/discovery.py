@@ -1,4 +1,4 @@
-"""What is served, told to clients: aggregated discovery in exactly the version asked for, and the older pages."""
+"""Discovery: aggregated discovery in the version that the client asks for, and the unaggregated pages."""
 
 from __future__ import annotations
 

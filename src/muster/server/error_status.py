@@ -13,7 +13,7 @@ from muster.server.store.records import StoreFailedError
 
 
 def error_response(error: Exception) -> Response:
-    """The response that carries an error. An error that is not foreseen tells the client nothing of our insides."""
+    """The response that carries an error. An unforeseen error is a 500 without details."""
     known = _api_error(error)
     headers: dict[str, str] = {}
     if known.retry_after is not None:

@@ -1,6 +1,6 @@
 """The HTTP adapter of the server: bytes in, `Request` out; `Response` or `WatchStream` in, bytes out. Nothing else.
 
-Limits live here, because they are about connections: body and header sizes, requests in flight, time to read a body,
+Limits are here, because they are about connections: body and header sizes, requests in flight, time to read a body,
 to answer, and to take an answer. Watches and followed logs may run long and count towards no limit. What is logged is
 method, path and status; never a header, a query or a body.
 """
@@ -86,7 +86,7 @@ class HttpServer:
         if self._server is not None:
             self._server.pre_shutdown()
             await self._server.shutdown(grace)
-            await self._server.hang_up()
+            await self._server.abort_open()
         self._listener = self._server = None
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
@@ -105,7 +105,7 @@ class HttpServer:
         if not path.startswith("/"):
             raise bad_request("the request target must be a path")
         request = Request(http.method, _clean(path), _arguments(query) if query else {}, http.headers)
-        self._admit(request, _presented(http))
+        self._admit(request, _credentials(http))
         if http.method in _READS:
             if _runs_long(request):
                 return await self._serve(http, request)
@@ -168,7 +168,7 @@ class HttpServer:
         for warning in answer.warnings:
             headers.add("Warning", f"299 - {_quoted(warning)}")
         if len(body) > _COMPRESS_ABOVE and "gzip" in http.headers.get("Accept-Encoding", ""):
-            # Off the loop: a big list takes long enough to be felt by everybody else.
+            # In a thread: compressing a big list would block the event loop for too long.
             body = await asyncio.to_thread(_gzip, body)
             headers["Content-Encoding"] = "gzip"
             headers["Vary"] = "Accept-Encoding"
@@ -178,7 +178,7 @@ class HttpServer:
         return response
 
     async def _send_whole(self, http: web.BaseRequest, response: web.Response) -> None:
-        """Send a large answer while somebody is counting the seconds."""
+        """Send a large answer within the time that a client has to take it."""
         try:
             async with asyncio.timeout(self._limits.client_seconds):
                 await response.prepare(http)
@@ -207,7 +207,7 @@ class HttpServer:
 
 
 class _Connection(web.RequestHandler):
-    """A connection that ends its watch when the client goes away, and says every error as a Status."""
+    """A connection that ends its watch when the client goes away, and answers every error with a Status."""
 
     streaming: asyncio.Task[Any] | None = None
 
@@ -252,8 +252,8 @@ class _Server(web.Server):
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
 
-    async def hang_up(self) -> None:
-        """Close what is still open without waiting for the other side's goodbye."""
+    async def abort_open(self) -> None:
+        """Abort the connections that are still open, without a TLS shutdown handshake."""
         for transport in self._open.values():
             transport.abort()
         # The sockets close in the next turns of the loop; the loop may be closed right after us.
@@ -282,7 +282,7 @@ def server_tls(pair: Pair, client_ca: bytes) -> ssl.SSLContext:
     return context
 
 
-def _presented(http: web.BaseRequest) -> CallerCredentials:
+def _credentials(http: web.BaseRequest) -> CallerCredentials:
     headers = http.headers
     transport = http.transport
     certificate = transport.get_extra_info("peercert") if transport is not None else None

@@ -1,4 +1,4 @@
-"""Who owns which fields, kept on every write (`metadata.managedFields`), in the version that the client writes.
+"""Updates `metadata.managedFields` on every write, in the version that the client writes.
 
 Writers inside this process name no manager and send no User-Agent: what they create is not tracked until somebody
 applies to it.

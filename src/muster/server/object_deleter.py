@@ -1,4 +1,4 @@
-"""Deleting: at once, gracefully, or when the last finalizer is gone.
+"""Deletes objects: at once, gracefully, or when the last finalizer is gone.
 
 Pods that run on a node get a deletionTimestamp in the future and wait for their kubelet; everything else goes at once
 unless finalizers hold it. The propagation policy only sets the finalizers that the garbage collector works off.
@@ -90,7 +90,7 @@ def _wrong_option(field: str, value: Any, why: str) -> Exception:
 
 
 class ObjectDeleter:
-    """The road of DELETE."""
+    """Carries out DELETE of one object."""
 
     def __init__(self, backend: Backend, writer: ObjectWriter) -> None:
         self._backend = backend
@@ -128,7 +128,7 @@ class ObjectDeleter:
             await admit(write, old, old)
         new = self._terminating(kind, codec.copy(old), options)
         if finished(kind, new):
-            # An object that goes at once keeps the look it had; only one that waited shows when it was asked to go.
+            # An object that is removed at once is returned as it was; only one that waited has a deletionTimestamp.
             return await self._remove(kind, record, old if "deletionTimestamp" not in old["metadata"] else new, options)
         if new == old:
             await self._store.durable(record)

@@ -137,7 +137,7 @@ def too_large(asked: int, current: int) -> ApiError:
 
 
 class ObjectLister:
-    """The road of GET on a collection."""
+    """Carries out GET of a collection."""
 
     def __init__(self, backend: Backend) -> None:
         self._store = backend.store

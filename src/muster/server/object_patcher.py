@@ -1,4 +1,4 @@
-"""PATCH: the stored object in the asked version, changed as the patch says, on the same road as any other write."""
+"""PATCH: applies a patch to the stored object in the requested version, and writes the result like any other update."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ACCEPTED = (
 
 
 class ObjectPatcher:
-    """The road of PATCH."""
+    """Carries out PATCH of one object."""
 
     def __init__(self, backend: Backend, writer: ObjectWriter) -> None:
         self._backend = backend

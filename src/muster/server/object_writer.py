@@ -1,7 +1,8 @@
 """Creating and changing objects: default, prepare, admit, validate, store.
 
 A change is a function from the stored object to the new one, so that PUT, PATCH, apply and the subresources share one
-road. Unless the client named a resourceVersion, a change that lost a race is computed again on the newer object.
+implementation. Unless the client named a resourceVersion, a change that lost a race is computed again on the newer
+object.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Outcome:
 
 
 class ObjectWriter:
-    """The write road of all kinds."""
+    """Carries out creates and updates of all kinds."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

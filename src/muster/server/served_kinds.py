@@ -1,8 +1,8 @@
 """Every kind that is served, in one list. Adding a kind is adding one entry here.
 
-An entry says what discovery shows, how the kind is named and stored, and how it prints. Its hooks come from the rooms
-that own them: built-in kinds from `resources.rules`, the group kinds from `muster.api.validation`, admission from
-`server.admission`. Reviews are answered, never stored; who answers them is given to `build_registry`.
+An entry says what discovery shows, how the kind is named and stored, and how it prints. Its hooks come from the
+packages that own them: built-in kinds from `resources.rules`, the group kinds from `muster.api.validation`, admission
+from `server.admission`. Reviews are answered, never stored; their handlers are given to `build_registry`.
 """
 
 from __future__ import annotations
@@ -343,7 +343,7 @@ _KINDS: tuple[Kind, ...] = (
     _rbac("ClusterRoleBinding", "clusterrolebindings", False, columns=print_workloads.ROLE_BINDINGS),
 )
 
-# Reviews: (group, kind, plural, namespaced). Each is served when `build_registry` is told who answers it.
+# Reviews: (group, kind, plural, namespaced). Each is served when `build_registry` is given its handler.
 _REVIEWS: tuple[tuple[str, str, str, bool], ...] = (
     (_AUTHN, "TokenReview", "tokenreviews", False),
     (_AUTHN, "SelfSubjectReview", "selfsubjectreviews", False),

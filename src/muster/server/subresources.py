@@ -1,4 +1,4 @@
-"""The pages below an object: status, scale, binding, eviction, log, token, finalize."""
+"""The subresources: status, scale, binding, eviction, log, token, finalize."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Subresources:
         return Response(201, _SUCCESS)
 
     def _assigned(self, pod: Obj, node: str, wanted: Obj) -> Obj:
-        """The pod with its node written on it; 409 where that cannot be."""
+        """The pod with `spec.nodeName` set; 409 where it cannot be bound."""
         meta, spec = pod["metadata"], pod["spec"]
         name: str = meta["name"]
         if wanted.get("uid") and wanted["uid"] != meta["uid"]:
@@ -138,7 +138,7 @@ class Subresources:
 
     def _mark_scheduled(self, pod: Obj) -> None:
         status: Obj = pod.setdefault("status", {})
-        # The seat that was kept for the pod is taken now.
+        # The nomination is over: the pod is bound.
         status.pop("nominatedNodeName", None)
         self._set_condition(pod, {"type": "PodScheduled", "status": "True"})
 
@@ -178,7 +178,7 @@ class Subresources:
         return Response(201, _SUCCESS)
 
     async def _announce_eviction(self, call: Call, options: DeleteOptions) -> None:
-        """Say on the pod why it goes, before it goes."""
+        """Set the DisruptionTarget condition on the pod before it is deleted."""
         for _ in range(_RACES):
             record = self._store.head(call.kind.table, call.key)
             if record is None or (options.uid and options.uid != record.uid):

@@ -1,7 +1,8 @@
-"""Who can own what: how server-side apply divides an object into parts, derived from the schema tables.
+"""How server-side apply divides an object into fields with owners, derived from the schema tables.
 
-A value is owned whole (scalars, atomic lists and structs), by member (structs and maps), or by element (lists with
-keys, and sets). Without a schema, maps divide by member and everything else is whole. Rules are built on first use.
+A value is atomic (scalars, atomic lists and structs), granular (structs and maps: one owner per member) or an
+associative list (one owner per element: lists with keys, and sets). Without a schema, maps are granular and everything
+else is atomic. Rules are built on first use.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from muster.server.apply.fieldsets import SELF, FieldSet, is_member, spoken
+from muster.server.apply.fieldsets import SELF, FieldSet, element_text, is_member
 from muster.server.apply.rules import AssociativeList, Granular, Rule
 
 Obj = dict[str, Any]
@@ -142,7 +142,7 @@ class Repeated(ValueError):
 
 
 def owned(config: Obj, rule: Granular) -> FieldSet:
-    """The fields that a configuration speaks about."""
+    """The fields that a configuration sets."""
     return _owned_members(config, rule)
 
 
@@ -154,7 +154,7 @@ def _owned(value: Any, rule: Rule) -> FieldSet | None:
         for item in value:
             name = rule.name(item)
             if name in found:
-                raise Repeated(f"duplicate entries for key {spoken(name)}")
+                raise Repeated(f"duplicate entries for key {element_text(name)}")
             if name is not None:
                 found[name] = _as_member(_owned(item, rule.element))
         return found or None
@@ -229,7 +229,7 @@ def _merged(mine: dict[str | None, Any], wanted: dict[str | None, Any], name: st
 
 
 def prune(value: Any, rule: Rule, last: FieldSet, keep: FieldSet) -> Any:
-    """The value without what the set `last` speaks about and `keep` does not; null where nothing is left of it."""
+    """The value without the fields that are in the set `last` and not in `keep`; null where nothing is left of it."""
     if isinstance(rule, Granular) and type(value) is dict:
         return _prune_members(value, rule, last, keep)
     if isinstance(rule, AssociativeList) and type(value) is list:

@@ -1,4 +1,4 @@
-"""From a request to the action it asks permission for, in the words RBAC uses."""
+"""Computes the RBAC action (verb, resource, namespace, name) that a request needs permission for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def action_of(request: Request) -> Action:
             verb = "deletecollection"
     if not name and verb in ("list", "watch", "deletecollection"):
         name = _selected_name(request.arg("fieldSelector"))
-    # A namespace is also the place of the request about itself, so that rights inside it can cover it.
+    # A request about a namespace is authorized inside that namespace, so that a Role there can allow it.
     inside = name if where.plural == "namespaces" and not where.group and where.name else where.namespace
     return Action(verb, where.group, where.plural, where.subresource, inside, name, "", where.version)
 

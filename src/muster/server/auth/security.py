@@ -1,7 +1,7 @@
-"""Puts the parts of this room together around one store: authentication, RBAC, tokens, reviews, escalation.
+"""Assembles authentication, RBAC, tokens, reviews and the escalation check over one store.
 
-`answers` and `guarded` give the served kinds their reviews and checks, `accounts.issue` is the core's seam for
-TokenRequest, and `gate` is the door that the HTTP adapter knocks at.
+`answers` and `guarded` give the served kinds their reviews and checks, `accounts.issue` is the core's hook for
+TokenRequest, and `gate` is what the HTTP adapter passes every request to.
 """
 
 from __future__ import annotations
@@ -63,6 +63,6 @@ class Security:
         return replace(kind, admit=(*kind.admit, check))
 
     def gate(self, core: Core, registry: Registry) -> Gate:
-        """The door in front of a core."""
+        """The gate in front of a core."""
         creates = frozenset((kind.group, kind.plural) for kind in registry.kinds if kind.create_on_update)
         return Gate(core, self._tables, self.authenticator, self.authorizer, self._signer, creates)

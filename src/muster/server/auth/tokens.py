@@ -1,6 +1,6 @@
 """Signed service-account tokens: ES256 JSON web tokens with audience, expiry and what they are bound to.
 
-Only the signature, the times and the issuer are judged here; whether the account and the pod still exist is
+Only the signature, the times and the issuer are checked here; whether the account and the pod still exist is
 `muster.server.auth.service_accounts`' question. The key set is published so that others can verify tokens too.
 """
 

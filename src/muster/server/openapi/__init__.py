@@ -97,7 +97,7 @@ class OpenApi:
         }
 
     def _hash(self, name: str) -> str:
-        """From the ingredients and not from the document, so that the index can be told without making any."""
+        """Computed from what a document is made of, so that the index can be served without making any document."""
         found = self._hashes.get(name)
         if found is None:
             group, version = self._versions[name]
