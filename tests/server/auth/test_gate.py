@@ -5,6 +5,7 @@ from policy_store import a_rule, grant, put
 
 from muster.api.errors import ApiError
 from muster.server.auth.authentication import CallerCredentials
+from muster.server.auth.gate import Gate
 from muster.server.auth.security import Security
 from muster.server.auth.tokens import TokenSigner
 from muster.server.core import ApiServer
@@ -16,7 +17,7 @@ JANE = CallerCredentials(((("commonName", "jane"),),))
 PODS = "/api/v1/namespaces/default/pods"
 
 
-async def a_gate():
+async def a_gate() -> Gate:
     """A gate whose policy lets jane read the logs of pods in the namespace default, and nothing else."""
     store = MemoryStore()
     await put(store, "ClusterRole", "log-reader", rules=[a_rule("get", "pods/log")])
