@@ -20,7 +20,7 @@ import msgspec
 
 from muster.server.core import ApiServer
 from muster.server.request import JSON, Request, Response, WatchStream
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
 from muster.server.store.sqlite import SqliteStore
@@ -45,7 +45,7 @@ def a_pod(index: int) -> bytes:
 
 
 async def a_server(store: Store) -> ApiServer:
-    server = ApiServer(store, build())
+    server = ApiServer(store, build_registry())
     await server.bootstrap()
     return server
 

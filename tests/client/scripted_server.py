@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from muster.certificates import Authority
 from muster.client.config import ClientConfig
-from muster.server.auth.authentication import Presented
-from muster.server.auth.certificates import Authority
+from muster.server.auth.authentication import CallerCredentials
 from muster.server.http import HttpServer, server_tls
 from muster.server.request import Request, Response, WatchStream
 
@@ -20,10 +20,10 @@ class ScriptedServer:
     def __init__(self) -> None:
         self.script: list[Answer | Callable[[Request], Awaitable[Answer]]] = [Response(200, b"{}")]
         self.requests: list[Request] = []
-        self.presented: list[Presented] = []
+        self.presented: list[CallerCredentials] = []
         self.port = 0
 
-    def admit(self, request: Request, presented: Presented) -> None:
+    def admit(self, request: Request, presented: CallerCredentials) -> None:
         self.presented.append(presented)
 
     async def handle(self, request: Request) -> Answer:

@@ -12,10 +12,10 @@ from scripted_server import ScriptedServer, a_watch, an_answer, tls_server
 from muster.api.errors import ApiError, conflict, gone, too_many_requests
 from muster.api.resources import NODES, POD_GROUPS, PODS
 from muster.api.types import ObjectMeta
+from muster.certificates import Authority
 from muster.client.config import ClientConfig, ConfigError, ExecConfig, Impersonation
 from muster.client.credentials import REREAD_SECONDS, Credentials
 from muster.client.http import HTTPClient
-from muster.server.auth.certificates import Authority
 from muster.server.http import HttpServer
 from muster.server.request import Request, Response, WatchStream
 

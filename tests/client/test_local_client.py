@@ -13,7 +13,7 @@ from muster.api.resources import NAMESPACES, NODES, POD_GROUPS, PODS
 from muster.client.local import LocalClient
 from muster.client.protocol import Client
 from muster.server.core import ApiServer
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
 
 
@@ -27,7 +27,7 @@ class Named(msgspec.Struct):
 
 @pytest.fixture
 async def client() -> LocalClient:
-    server = ApiServer(MemoryStore(), build())
+    server = ApiServer(MemoryStore(), build_registry())
     await server.bootstrap()
     return LocalClient(server)
 

@@ -16,7 +16,7 @@ from muster.client.local import LocalClient
 from muster.controllers import ControllerManager
 from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.core import ApiServer
-from muster.server.resources import registry
+from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
 
 START = 1_800_000_000.0
@@ -57,7 +57,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.server = ApiServer(MemoryStore(self.clock.now), registry.build(), clock=self.clock.now)
+        self.server = ApiServer(MemoryStore(self.clock.now), build_registry(), clock=self.clock.now)
         self.client = LocalClient(self.server)
         self.manager: ControllerManager | None = None
         self._tasks: list[asyncio.Task[None]] = []

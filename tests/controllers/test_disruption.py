@@ -33,7 +33,7 @@ async def status(world: World, name: str = "b") -> Any:
 
 
 async def evict(world: World, name: str, **options: Any) -> None:
-    world.server.seams.guard_eviction = BudgetGuard(world.client, world.clock.now)
+    world.server.hooks.guard_eviction = BudgetGuard(world.client, world.clock.now)
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "default"}}
     await world.client.request("POST", PODS.path("default", name, "eviction"), {**body, **options})
     await world.settle()

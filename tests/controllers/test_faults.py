@@ -15,7 +15,7 @@ from muster.client.clock import SystemClock
 from muster.client.local import LocalClient
 from muster.client.protocol import Page, WatchEvent
 from muster.controllers.informers import Informer
-from muster.controllers.objects import UpkeepPod
+from muster.controllers.objects import PodView
 from muster.controllers.workqueue import WorkQueue
 from tests.controllers.conftest import World
 
@@ -185,7 +185,7 @@ async def test_deletions_reach_everything_they_should(world: World, seed: int):
 @pytest.mark.parametrize("seed", range(10))
 async def test_a_cache_is_what_the_server_has_however_the_watch_behaves(world: World, seed: int):
     flaky = FlakyClient(world.server, seed, odds=4)
-    informer = Informer(PODS, UpkeepPod)
+    informer = Informer(PODS, PodView)
     seen: set[str] = set()
     informer.on_change(lambda old, new: seen.add((new or old).metadata.uid))
     world.follow(informer.run(flaky, world.clock))

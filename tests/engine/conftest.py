@@ -15,7 +15,7 @@ from muster.engine.engine import Engine
 from muster.engine.pace import Pace
 from muster.engine.settings import Settings
 from muster.server.core import ApiServer
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
 from tests.engine.builders import FirstNodeBrain, Profiles, a_node, a_pod
 from tests.engine.faulty import FaultyClient
@@ -25,7 +25,7 @@ class World:
     """One API server and the engines that run on it."""
 
     def __init__(self) -> None:
-        self.server = ApiServer(MemoryStore(), build())
+        self.server = ApiServer(MemoryStore(), build_registry())
         self.client = FaultyClient(LocalClient(self.server))
         self.direct = LocalClient(self.server)
         self.running: list[tuple[Engine, asyncio.Task[None]]] = []

@@ -1,4 +1,4 @@
-"""The plane as a whole: parts in order, the gang road end to end, failures on the way."""
+"""The plane as a whole: components in order, the gang road end to end, failures on the way."""
 
 import asyncio
 from pathlib import Path
@@ -96,13 +96,13 @@ async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         pass
 
 
-async def test_a_part_that_ends_by_itself_is_reported() -> None:
+async def test_a_component_that_ends_by_itself_is_reported() -> None:
     async with api_server(controllers=True) as plane:
         waiting = asyncio.create_task(plane.failure())
         await asyncio.sleep(0)
-        part = plane._parts[0]
-        assert part.task is not None
-        part.task.cancel()
+        component = plane._components[0]
+        assert component.task is not None
+        component.task.cancel()
         assert "controllers ended" in str(await waiting)
 
 

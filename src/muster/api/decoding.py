@@ -39,7 +39,14 @@ _SHAPES: dict[str, type[msgspec.Struct]] = {
 
 # Fields of metadata that no projection needs.
 _OTHER_METADATA = frozenset(("annotations", "generateName", "selfLink", "deletionGracePeriodSeconds", "managedFields"))
-_JSON_NAMES = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+_JSON_NAMES: dict[type[Any], str] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "bool",
+    int: "number",
+    float: "number",
+}
 
 
 class Problem(NamedTuple):
@@ -145,14 +152,14 @@ def _parts(
             return
 
 
-def _json_name(value: Any) -> str:
+def _json_name(value: object) -> str:
     return _JSON_NAMES.get(type(value), type(value).__name__)
 
 
 def _brief(value: Any) -> Any:
     """The value as it goes into a message: whole when it is small."""
     if isinstance(value, dict | list):
-        return f"{_json_name(value)} of {len(cast('Obj', value))}"
+        return f"{_json_name(cast('Obj', value))} of {len(cast('Obj', value))}"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:
         return f"a number of {value.bit_length()} bits"
     return value if not isinstance(value, str) or len(value) <= 100 else value[:100] + "…"

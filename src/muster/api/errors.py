@@ -110,7 +110,7 @@ class ApiError(Exception):
     @classmethod
     def from_status(cls, code: int, body: dict[str, Any]) -> ApiError:
         """The error that a server's `Status` describes."""
-        details = body.get("details") or {}
+        details: dict[str, Any] = body.get("details") or {}
         return cls(
             int(body.get("code") or code),
             str(body.get("reason") or ""),

@@ -30,7 +30,7 @@ _ABSENT_IN_V1ALPHA2 = {
     "PodGroup": ("parentCompositePodGroupName", "preemptionPolicy"),
 }
 _ABSENT_IN_TEMPLATES = ("preemptionPolicy",)
-_MODE_TO_TEXT = (({"single": {}}, "Pod"), ({"all": {}}, "PodGroup"))
+_MODE_TO_TEXT: tuple[tuple[Obj, str], ...] = (({"single": {}}, "Pod"), ({"all": {}}, "PodGroup"))
 _CONDITION_SWAP = {
     POD_GROUP_INITIALLY_SCHEDULED: POD_GROUP_SCHEDULED,
     POD_GROUP_SCHEDULED: POD_GROUP_INITIALLY_SCHEDULED,

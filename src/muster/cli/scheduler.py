@@ -157,13 +157,13 @@ def _engine(options: dict[str, Any]) -> tuple[HTTPClient, Engine]:
 
 async def _upkeep(client: Client, served: Served) -> None:
     """What the leader does for groups beside scheduling, where no one else in the cluster does it."""
-    from muster.controllers import on_clusters
+    from muster.controllers import external_clusters
     from muster.engine.served import CRDS, NATIVE
 
     if served.groups == CRDS:
-        await on_clusters.keep_up(client, on_clusters.ON_CRDS)
+        await external_clusters.run_controllers(client, external_clusters.ON_CRDS)
     elif served.groups == NATIVE and "CompositePodGroup" in served.resources:
-        await on_clusters.keep_up(client, on_clusters.ON_NATIVE)
+        await external_clusters.run_controllers(client, external_clusters.ON_NATIVE)
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:

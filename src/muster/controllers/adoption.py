@@ -1,4 +1,4 @@
-"""Objects that lost their controller but fit another one's selector are taken in by it."""
+"""Adoption: an object without a controller gets an owner reference to the controller whose selector matches it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.api.selectors import matches
 from muster.api.types import LabelSelector, ObjectMeta
 from muster.client.protocol import Client
 from muster.controllers.informers import Index, Informer
-from muster.controllers.objects import Whole, controller_of, json_of
+from muster.controllers.objects import UnstructuredObject, controller_of, json_of
 from muster.controllers.pod_control import controller_reference
 
 
@@ -25,13 +25,13 @@ def _orphan_in(obj: Any) -> str | None:
     return obj.metadata.namespace if controller_of(obj.metadata) is None else None
 
 
-def selects(owner: Whole, obj: ObjectMeta) -> bool:
+def selects(owner: UnstructuredObject, obj: ObjectMeta) -> bool:
     selector = owner.spec.get("selector")
     return selector is not None and matches(msgspec.convert(selector, LabelSelector), obj.labels)
 
 
 async def adopt(client: Client, resource: Resource, obj: ObjectMeta, owner_kind: Resource, owner: ObjectMeta) -> None:
-    """Make the owner the controller of an object, unless somebody else was faster."""
+    """Make the owner the controller of an object. A conflict is ignored: another write of the object came first."""
     kept = [json_of(each) for each in obj.owner_references or ()]
     patch = {
         "metadata": {

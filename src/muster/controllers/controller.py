@@ -1,7 +1,7 @@
-"""The shape of every controller: watch, put keys into a queue, bring one key's world to what it should be.
+"""The base class of all controllers: informers put keys into a work queue, workers reconcile one key at a time.
 
-`setup` subscribes to informers, `reconcile` is level-triggered: it looks at the state, never at the event that woke it,
-and gives back in how many seconds it wants to look again (None: when something changes).
+`setup` subscribes to informers. `reconcile` is level-triggered: it reads the state, not the event that queued the key,
+and returns the seconds after which the key is reconciled again (None: at the next change).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Context:
 
 
 class Controller(ABC):
-    """One controller. Subclasses say what they watch and how they bring about what should be."""
+    """One controller. Subclasses define what is watched (`setup`) and what is done for a key (`reconcile`)."""
 
     name: ClassVar[str]
     workers: ClassVar[int] = 1
@@ -49,17 +49,17 @@ class Controller(ABC):
 
     @abstractmethod
     def setup(self) -> None:
-        """Subscribe to what matters."""
+        """Subscribe to informers."""
 
     @abstractmethod
     async def reconcile(self, key: Any) -> float | None:
-        """Make one key right."""
+        """Bring one key to its desired state; the seconds until it must be reconciled again, if any."""
 
     def watch(self, resource: Resource) -> Informer:
         return self.context.informers.of(resource)
 
     def watch_keys(self, resource: Resource) -> Informer:
-        """Watch a resource whose objects are themselves the keys."""
+        """Watch a resource whose objects are themselves the keys of the queue."""
         informer = self.watch(resource)
         informer.on_change(lambda old, new: self.queue.add(_key(new if new is not None else old)))
         return informer

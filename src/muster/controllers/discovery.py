@@ -1,4 +1,4 @@
-"""Which collections the server has, asked of the server itself, so that a new kind is cared for without a list here."""
+"""Discovers which resources the server has, so that the garbage collector covers new kinds without a list here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status of disruption budgets: how many pods there should be, how many are healthy, how many may go."""
+"""The status of PodDisruptionBudgets: expected and healthy pods, and how many disruptions are allowed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from muster.api.selectors import matches
 from muster.api.types import LabelSelector
 from muster.client.clock import seconds_of, timestamp
 from muster.controllers.controller import Controller
-from muster.controllers.objects import UpkeepPod, Whole, controller_of
+from muster.controllers.objects import PodView, UnstructuredObject, controller_of
 from muster.controllers.status import write_status
 
-_CONFIRM_WITHIN = 120.0  # an eviction that has not shown by then is forgotten
+_CONFIRM_WITHIN = 120.0  # an eviction that is not observed by then is forgotten
 _SCALES = {
     ("ReplicaSet", "apps"): REPLICA_SETS,
     ("StatefulSet", "apps"): STATEFUL_SETS,
@@ -39,7 +39,7 @@ class Disruption(Controller):
         self._pods.on_change(self._pod_changed)
         self._scales = {key: self.watch(resource) for key, resource in _SCALES.items()}
 
-    def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
         namespace = (new or old).metadata.namespace  # type: ignore[union-attr]
         if namespace not in self._by_namespace:
             return
@@ -49,7 +49,7 @@ class Disruption(Controller):
                 self.queue.add((namespace, budget.metadata.name))
 
     async def reconcile(self, key: tuple[str, str]) -> float | None:
-        budget: Whole | None = self._budgets.get(*key)
+        budget: UnstructuredObject | None = self._budgets.get(*key)
         if budget is None:
             return None
         selector = _selector(budget)
@@ -64,8 +64,8 @@ class Disruption(Controller):
             await write_status(self.client, POD_DISRUPTION_BUDGETS, budget, status)
         return again
 
-    def _unconfirmed(self, budget: Whole, pods: dict[str, UpkeepPod]) -> tuple[dict[str, str], float | None]:
-        """Evictions that were allowed and have not shown yet, and when the next of them expires."""
+    def _unconfirmed(self, budget: UnstructuredObject, pods: dict[str, PodView]) -> tuple[dict[str, str], float | None]:
+        """Evictions that were granted but not yet observed (`disruptedPods`), and when the next of them expires."""
         now = self.clock.now()
         kept: dict[str, str] = {}
         again: float | None = None
@@ -77,7 +77,7 @@ class Disruption(Controller):
                 again = left if again is None else min(again, left)
         return kept, again
 
-    def _status(self, budget: Whole, pods: list[UpkeepPod], disrupted: dict[str, str]) -> dict[str, Any]:
+    def _status(self, budget: UnstructuredObject, pods: list[PodView], disrupted: dict[str, str]) -> dict[str, Any]:
         expected = self._expected(budget, pods)
         healthy = sum(1 for pod in pods if pod.ready and not pod.going and pod.metadata.name not in disrupted)
         desired = _desired(budget.spec, expected)
@@ -95,8 +95,8 @@ class Disruption(Controller):
             status["observedGeneration"] = budget.metadata.generation
         return status
 
-    def _expected(self, budget: Whole, pods: list[UpkeepPod]) -> int:
-        """A fixed minimum looks at the pods there are; everything relative at what their controllers want."""
+    def _expected(self, budget: UnstructuredObject, pods: list[PodView]) -> int:
+        """How many pods are expected: those that exist for a fixed `minAvailable`, otherwise the controllers' scale."""
         least = budget.spec.get("minAvailable")
         if isinstance(least, int):
             return len(pods)
@@ -105,18 +105,20 @@ class Disruption(Controller):
         for pod in pods:
             owner = controller_of(pod.metadata)
             informer = self._scales.get((owner.kind, owner.api_version.rpartition("/")[0])) if owner else None
-            scale: Whole | None = informer.get(pod.metadata.namespace, owner.name) if informer and owner else None
+            scale: UnstructuredObject | None = (
+                informer.get(pod.metadata.namespace, owner.name) if informer and owner else None
+            )
             if owner is None or scale is None or scale.metadata.uid != owner.uid:
                 alone += 1
             else:
                 wanted[owner.uid] = int(scale.spec.get("replicas") or 0)
         return alone + sum(wanted.values())
 
-    def _conditions(self, budget: Whole, allowed: int) -> list[dict[str, Any]]:
+    def _conditions(self, budget: UnstructuredObject, allowed: int) -> list[dict[str, Any]]:
         status, reason = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
         known: list[dict[str, Any]] = budget.status.get("conditions") or []
-        standing = next((each for each in known if each.get("type") == "DisruptionAllowed"), None)
-        told: dict[str, Any] = {
+        old = next((each for each in known if each.get("type") == "DisruptionAllowed"), None)
+        new: dict[str, Any] = {
             "type": "DisruptionAllowed",
             "status": status,
             "reason": reason,
@@ -124,13 +126,13 @@ class Disruption(Controller):
             "lastTransitionTime": timestamp(self.clock.now()),
         }
         if budget.metadata.generation:
-            told["observedGeneration"] = budget.metadata.generation
-        if standing is not None and standing.get("status") == status:
-            told["lastTransitionTime"] = standing.get("lastTransitionTime")
-        return [*(each for each in known if each is not standing), told]
+            new["observedGeneration"] = budget.metadata.generation
+        if old is not None and old.get("status") == status:
+            new["lastTransitionTime"] = old.get("lastTransitionTime")
+        return [*(each for each in known if each is not old), new]
 
 
-def _selector(budget: Whole) -> LabelSelector | None:
+def _selector(budget: UnstructuredObject) -> LabelSelector | None:
     selector = budget.spec.get("selector")
     return None if selector is None else msgspec.convert(selector, LabelSelector)
 

@@ -1,4 +1,4 @@
-"""Adding and removing one finalizer, never over somebody else's change."""
+"""Adds and removes one finalizer, only on the version of the object that was read."""
 
 from __future__ import annotations
 

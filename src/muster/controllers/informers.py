@@ -16,7 +16,7 @@ from muster.api.types import PriorityClass
 from muster.client.clock import Clock
 from muster.client.following import Snapshot, follow
 from muster.client.protocol import Client
-from muster.controllers.objects import Bare, UpkeepPod, Whole
+from muster.controllers.objects import MetadataOnly, PodView, UnstructuredObject
 
 Key = tuple[str, str]  # namespace, name
 Handler = Callable[[Any, Any], None]
@@ -132,10 +132,10 @@ class Informers:
 
     def _projection(self, key: tuple[str, str]) -> type[Any]:
         if key == (PODS.group, PODS.plural):
-            return UpkeepPod
+            return PodView
         if key == (PRIORITY_CLASSES.group, PRIORITY_CLASSES.plural):
             return PriorityClass
-        return Whole if key in self._whole else Bare
+        return UnstructuredObject if key in self._whole else MetadataOnly
 
     @property
     def all(self) -> Mapping[tuple[str, str], Informer]:

@@ -1,6 +1,6 @@
 """Jobs: run pods until enough of them have succeeded, or too many have failed, or time is up.
 
-A pod that is deleted before it ends is replaced and not held against the Job: being preempted is no
+A pod that is deleted before it ends is replaced and does not count as failed: being preempted is no
 failure. The template's `schedulingGroup` is kept; where the Job itself asks for gang scheduling
 (`spec.scheduling`), `job_group` makes the group first.
 """
@@ -13,9 +13,9 @@ from muster.api.errors import ApiError
 from muster.api.resources import JOBS, PODS
 from muster.client.clock import seconds_of, timestamp
 from muster.controllers.controller import Controller
-from muster.controllers.job_counts import INDEX_LABEL, Ledger, format_indexes, index_of, parse_indexes
+from muster.controllers.job_counts import INDEX_LABEL, JobCounts, format_indexes, index_of, parse_indexes
 from muster.controllers.job_group import ensure_group, owner_reference, wants_group
-from muster.controllers.objects import UpkeepPod, Whole, controller_of
+from muster.controllers.objects import PodView, UnstructuredObject, controller_of
 from muster.controllers.pod_control import PodControl, pod_from
 from muster.controllers.status import JSON, condition, with_condition, write_status
 
@@ -32,50 +32,50 @@ class JobController(Controller):
         self._jobs = self.watch_keys(JOBS)
         pods = self.watch(PODS)
         self._control = PodControl(self.client, self.clock, pods, JOBS, self.events)
-        self._ledgers: dict[str, Ledger] = {}
+        self._counts: dict[str, JobCounts] = {}
         pods.on_change(self._pod_changed)
         self._jobs.on_change(self._job_changed)
 
-    def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
         pod = new if new is not None else old
         owner = controller_of(pod.metadata) if pod is not None else None
         if pod is not None and owner is not None and owner.kind == JOBS.kind:
-            if new is not None and owner.uid in self._ledgers:
-                self._ledgers[owner.uid].note((new,), self.clock.now())
+            if new is not None and owner.uid in self._counts:
+                self._counts[owner.uid].note((new,), self.clock.now())
             self.queue.add((pod.metadata.namespace, owner.name))
 
-    def _job_changed(self, old: Whole | None, new: Whole | None) -> None:
+    def _job_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._ledgers.pop(old.metadata.uid, None)
+            self._counts.pop(old.metadata.uid, None)
 
     async def reconcile(self, key: tuple[str, str]) -> float | None:
-        job: Whole | None = self._jobs.get(*key)
+        job: UnstructuredObject | None = self._jobs.get(*key)
         if job is None or job.metadata.deletion_timestamp is not None:
             return None
         if job.spec.get("managedBy") not in (None, _MANAGER):
             return None
         if _finished(job):
             return await self._expire(job)
-        return await _Attempt(self, job).run()
+        return await _Reconciliation(self, job).run()
 
-    def pods_of(self, job: Whole) -> list[UpkeepPod]:
+    def pods_of(self, job: UnstructuredObject) -> list[PodView]:
         return self._control.pods_of(job.metadata.uid)
 
     @property
     def control(self) -> PodControl:
         return self._control
 
-    def ledger(self, job: Whole, pods: list[UpkeepPod]) -> Ledger:
-        ledger = self._ledgers.get(job.metadata.uid)
-        if ledger is None:
-            ledger = self._ledgers[job.metadata.uid] = Ledger.opened(
+    def counts_of(self, job: UnstructuredObject, pods: list[PodView]) -> JobCounts:
+        counts = self._counts.get(job.metadata.uid)
+        if counts is None:
+            counts = self._counts[job.metadata.uid] = JobCounts.from_status(
                 job.spec.get("podFailurePolicy"), job.status, pods, self.clock.now()
             )
         else:
-            ledger.note(pods, self.clock.now())
-        return ledger
+            counts.note(pods, self.clock.now())
+        return counts
 
-    async def _expire(self, job: Whole) -> float | None:
+    async def _expire(self, job: UnstructuredObject) -> float | None:
         """Remove a finished Job when its time to live is over."""
         lifetime = job.spec.get("ttlSecondsAfterFinished")
         done = _finished(job)
@@ -94,17 +94,17 @@ class JobController(Controller):
         return None
 
 
-class _Attempt:
-    """One look at one unfinished Job."""
+class _Reconciliation:
+    """One reconciliation of one unfinished Job."""
 
-    def __init__(self, controller: JobController, job: Whole) -> None:
+    def __init__(self, controller: JobController, job: UnstructuredObject) -> None:
         self.controller = controller
         self.control = controller.control
         self.job = job
         self.spec = job.spec
         self.now = controller.clock.now()
         self.pods = controller.pods_of(job)
-        self.ledger = controller.ledger(job, self.pods)
+        self.counts = controller.counts_of(job, self.pods)
         self.indexed = self.spec.get("completionMode") == "Indexed"
         self.active = [pod for pod in self.pods if not pod.finished and not self.control.going(pod)]
         self.leaving = self._leaving()
@@ -113,7 +113,7 @@ class _Attempt:
         self.start: str | None = job.status.get("startTime")
         self.again: float | None = None
 
-    def _leaving(self) -> list[UpkeepPod]:
+    def _leaving(self) -> list[PodView]:
         """Pods that still keep their place while they stop, where the Job replaces only pods that have ended."""
         if self.spec.get("podReplacementPolicy") != "Failed":
             return []
@@ -127,7 +127,7 @@ class _Attempt:
 
     @property
     def succeeded(self) -> int:
-        return len(self.completed) if self.indexed else self.ledger.total_succeeded
+        return len(self.completed) if self.indexed else self.counts.total_succeeded
 
     async def run(self) -> float | None:
         suspended = bool(self.spec.get("suspend"))
@@ -135,7 +135,7 @@ class _Attempt:
         await self._mark_suspended(suspended)
         if not suspended and self.start is None:
             self.start = timestamp(self.now)
-        verdict = self._verdict()
+        verdict = self._outcome()
         if verdict is not None:
             await self.control.delete(self.active)
             self.active = []
@@ -156,10 +156,10 @@ class _Attempt:
         new = fresh and condition(self.conditions, "Suspended") is None
         return await ensure_group(self.controller.client, self.controller.events, self.job, new)
 
-    # What has become of it
+    # Conditions
 
-    def _verdict(self) -> tuple[str, str, str] | None:
-        """(condition, reason, message) of a Job that is over."""
+    def _outcome(self) -> tuple[str, str, str] | None:
+        """(condition, reason, message) that ends the Job, or None."""
         completions = self.spec.get("completions")
         if completions is None:
             done = self.succeeded > 0 and not self.active
@@ -167,9 +167,9 @@ class _Attempt:
             done = self.succeeded >= int(completions)
         if done:
             return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
-        if self.ledger.fatal:
-            return ("Failed", "PodFailurePolicy", self.ledger.fatal)
-        if self.ledger.total_failed > int(self.spec.get("backoffLimit", 6)):
+        if self.counts.fatal:
+            return ("Failed", "PodFailurePolicy", self.counts.fatal)
+        if self.counts.total_failed > int(self.spec.get("backoffLimit", 6)):
             return ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
         deadline = self.spec.get("activeDeadlineSeconds")
         started = seconds_of(self.start)
@@ -177,15 +177,15 @@ class _Attempt:
             left = started + deadline - self.now
             if left <= 0:
                 return ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
-            self._look_again(left)
+            self._check_after(left)
         return None
 
-    def _look_again(self, seconds: float) -> None:
+    def _check_after(self, seconds: float) -> None:
         self.again = seconds if self.again is None else min(self.again, seconds)
 
     def _condition(self, kind: str, status: str, reason: str, message: str) -> None:
         now = timestamp(self.now)
-        told = {
+        new = {
             "type": kind,
             "status": status,
             "reason": reason,
@@ -193,7 +193,7 @@ class _Attempt:
             "lastProbeTime": now,
             "lastTransitionTime": now,
         }
-        self.conditions = with_condition(self.conditions, told)
+        self.conditions = with_condition(self.conditions, new)
 
     async def _finish(self, kind: str, reason: str, message: str) -> None:
         events = self.controller.events
@@ -206,8 +206,8 @@ class _Attempt:
         self._condition(kind, "True", reason, message)
 
     async def _mark_suspended(self, suspended: bool) -> None:
-        standing = condition(self.conditions, "Suspended")
-        was = standing is not None and standing.get("status") == "True"
+        old = condition(self.conditions, "Suspended")
+        was = old is not None and old.get("status") == "True"
         if suspended and not was:
             self._condition("Suspended", "True", "JobSuspended", "Job suspended")
             self.start = None
@@ -217,7 +217,7 @@ class _Attempt:
             self.start = timestamp(self.now)
             await self.controller.events.normal(JOBS, self.job.metadata, "Resumed", "Job resumed")
 
-    # What to do
+    # Pods
 
     async def _balance(self, group: JSON | None) -> None:
         parallelism = int(self.spec.get("parallelism", 1))
@@ -235,7 +235,7 @@ class _Attempt:
             return
         wait = self._backoff()
         if wait > 0:
-            self._look_again(wait)
+            self._check_after(wait)
             return
         made = self._new_pods(missing, group)
         await self.control.create(self.job.metadata, made)
@@ -243,12 +243,12 @@ class _Attempt:
             pod for pod in self.controller.pods_of(self.job) if not pod.finished and not self.control.going(pod)
         ]
 
-    def _kept(self, wanted: int) -> tuple[list[UpkeepPod], list[UpkeepPod]]:
+    def _kept(self, wanted: int) -> tuple[list[PodView], list[PodView]]:
         """Which active pods stay. Of one index only one does; those that are further along go last."""
         ordered = sorted(self.active, key=lambda pod: (not pod.ready, not pod.spec.node_name, _age(pod)))
         if not self.indexed:
             return ordered[:wanted], ordered[wanted:]
-        keep: list[UpkeepPod] = []
+        keep: list[PodView] = []
         taken = set(self.completed)
         limit = int(self.spec.get("completions") or 0)
         numbered = [(index, pod) for pod in ordered if (index := index_of(pod)) is not None]
@@ -260,10 +260,10 @@ class _Attempt:
 
     def _backoff(self) -> float:
         """How long to wait after failures before the next pod."""
-        last = self.ledger.last_failure
+        last = self.counts.last_failure
         if last is None:
             return 0.0
-        delay = min(_FIRST_BACKOFF * 2 ** (len(self.ledger.failed) - 1), _LONGEST_BACKOFF)
+        delay = min(_FIRST_BACKOFF * 2 ** (len(self.counts.failed) - 1), _LONGEST_BACKOFF)
         return last + delay - self.now
 
     def _new_pods(self, missing: int, group: JSON | None) -> list[JSON]:
@@ -271,8 +271,8 @@ class _Attempt:
         name = self.job.metadata.name
         if not self.indexed:
             return [self._pod(template, f"{name}-", group) for _ in range(missing)]
-        standing = [*self.active, *self.leaving]
-        taken = self.completed | {index for pod in standing if (index := index_of(pod)) is not None}
+        present = [*self.active, *self.leaving]
+        taken = self.completed | {index for pod in present if (index := index_of(pod)) is not None}
         free = [index for index in range(int(self.spec.get("completions") or 0)) if index not in taken][:missing]
         return [self._indexed_pod(template, index, group) for index in free]
 
@@ -302,7 +302,7 @@ class _Attempt:
         for key, number in (
             ("active", len(self.active)),
             ("succeeded", self.succeeded),
-            ("failed", self.ledger.total_failed),
+            ("failed", self.counts.total_failed),
         ):
             if number:
                 status[key] = number
@@ -318,7 +318,7 @@ class _Attempt:
         return status
 
 
-def _finished(job: Whole) -> JSON | None:
+def _finished(job: UnstructuredObject) -> JSON | None:
     conditions: list[JSON] = job.status.get("conditions") or []
     for kind in ("Complete", "Failed"):
         found = condition(conditions, kind)
@@ -327,5 +327,5 @@ def _finished(job: Whole) -> JSON | None:
     return None
 
 
-def _age(pod: UpkeepPod) -> Any:
+def _age(pod: PodView) -> Any:
     return pod.metadata.creation_timestamp or ""

@@ -1,4 +1,4 @@
-"""How far a Job has come: pods that succeeded and failed, each counted once even after it is gone.
+"""Counts the succeeded and failed pods of a Job, each once, even after the pod is gone.
 
 Pure: reads pods and the last written status. What the status already says is never lost, so that a
 restarted controller goes on where the other one stopped.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from muster.controllers.job_failures import FAIL_JOB, IGNORE, JSON, judge
-from muster.controllers.objects import UpkeepPod
+from muster.controllers.job_failures import FAIL_JOB, IGNORE, JSON, decide
+from muster.controllers.objects import PodView
 
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 
 @dataclass(slots=True)
-class Ledger:
+class JobCounts:
     """The finished pods of one Job that this process has seen, on top of those counted before."""
 
     policy: JSON | None = None
@@ -25,32 +25,32 @@ class Ledger:
     succeeded: set[str] = field(default_factory=set[str])
     failed: dict[str, float] = field(default_factory=dict[str, float])  # uid -> when it was noticed
     ignored: set[str] = field(default_factory=set[str])
-    fatal: str = ""  # what a failure that ends the Job was
+    fatal: str = ""  # message of a failure that ends the Job
 
     @classmethod
-    def opened(cls, policy: JSON | None, status: JSON, pods: Iterable[UpkeepPod], now: float) -> Ledger:
+    def from_status(cls, policy: JSON | None, status: JSON, pods: Iterable[PodView], now: float) -> JobCounts:
         """From the written status and the pods that are still there, which it includes."""
-        ledger = cls(policy)
-        ledger.note(pods, now)
-        ledger.succeeded_before = max(0, int(status.get("succeeded") or 0) - len(ledger.succeeded))
-        ledger.failed_before = max(0, int(status.get("failed") or 0) - len(ledger.failed))
-        return ledger
+        counts = cls(policy)
+        counts.note(pods, now)
+        counts.succeeded_before = max(0, int(status.get("succeeded") or 0) - len(counts.succeeded))
+        counts.failed_before = max(0, int(status.get("failed") or 0) - len(counts.failed))
+        return counts
 
-    def note(self, pods: Iterable[UpkeepPod], now: float) -> None:
+    def note(self, pods: Iterable[PodView], now: float) -> None:
         for pod in pods:
             if pod.status.phase == "Succeeded":
                 self.succeeded.add(pod.metadata.uid)
             elif pod.status.phase == "Failed" and pod.metadata.uid not in self.failed:
                 self._note_failure(pod, now)
 
-    def _note_failure(self, pod: UpkeepPod, now: float) -> None:
-        judged = judge(self.policy, pod)
-        if judged.action == IGNORE:
+    def _note_failure(self, pod: PodView, now: float) -> None:
+        decision = decide(self.policy, pod)
+        if decision.action == IGNORE:
             self.ignored.add(pod.metadata.uid)
             return
         self.failed[pod.metadata.uid] = now
-        if judged.action == FAIL_JOB:
-            self.fatal = self.fatal or judged.message
+        if decision.action == FAIL_JOB:
+            self.fatal = self.fatal or decision.message
 
     @property
     def total_succeeded(self) -> int:
@@ -65,7 +65,7 @@ class Ledger:
         return max(self.failed.values(), default=None)
 
 
-def index_of(pod: UpkeepPod) -> int | None:
+def index_of(pod: PodView) -> int | None:
     text = (pod.metadata.labels or {}).get(INDEX_LABEL, "")
     return int(text) if text.isdigit() else None
 

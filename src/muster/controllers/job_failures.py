@@ -1,37 +1,37 @@
-"""What a failed pod means for its Job: its `podFailurePolicy`, rule by rule, the first that fits.
+"""Evaluates a Job's `podFailurePolicy` for a failed pod: the first rule that matches decides.
 
-Pure. Without a rule that fits, a failure counts towards the backoff limit.
+Pure. Without a rule that matches, a failure counts towards the backoff limit.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from muster.controllers.objects import UpkeepPod
+from muster.controllers.objects import PodView
 
 JSON = dict[str, Any]
 
 COUNT, IGNORE, FAIL_JOB = "Count", "Ignore", "FailJob"
 
 
-class Judgement(NamedTuple):
-    """What to do about one failed pod, and why."""
+class FailureDecision(NamedTuple):
+    """The action for one failed pod, and why."""
 
     action: str
     message: str = ""
 
 
-def judge(policy: JSON | None, pod: UpkeepPod) -> Judgement:
-    """The first rule that fits decides."""
+def decide(policy: JSON | None, pod: PodView) -> FailureDecision:
+    """The action of the first rule that matches the pod."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         why = _exit_code(rule.get("onExitCodes"), pod) or _condition(rule.get("onPodConditions"), pod)
         if why:
             action = str(rule.get("action") or COUNT)
-            return Judgement(action, f"{why} matching {action} rule at index {position}")
-    return Judgement(COUNT)
+            return FailureDecision(action, f"{why} matching {action} rule at index {position}")
+    return FailureDecision(COUNT)
 
 
-def _exit_code(wanted: JSON | None, pod: UpkeepPod) -> str:
+def _exit_code(wanted: JSON | None, pod: PodView) -> str:
     if not wanted:
         return ""
     values = wanted.get("values") or ()
@@ -45,7 +45,7 @@ def _exit_code(wanted: JSON | None, pod: UpkeepPod) -> str:
     return ""
 
 
-def _condition(wanted: list[JSON] | None, pod: UpkeepPod) -> str:
+def _condition(wanted: list[JSON] | None, pod: PodView) -> str:
     for pattern in wanted or ():
         status = pattern.get("status") or "True"
         for condition in pod.status.conditions or ():

@@ -1,6 +1,6 @@
-"""Jobs that ask for gang scheduling in their own spec: the Workload and the PodGroup that carry it out.
+"""Creates the Workload and the PodGroup of Jobs that ask for gang scheduling in their own spec.
 
-Names are deterministic, so that a controller that dies between two writes finds what it has made.
+Names are deterministic, so that a controller that is restarted between two writes finds what it has created.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from muster.api.errors import ApiError
 from muster.api.resources import JOBS, POD_GROUPS, WORKLOADS
 from muster.client.protocol import Client
-from muster.controllers.objects import Whole, controller_of
+from muster.controllers.objects import UnstructuredObject, controller_of
 from muster.controllers.pod_control import controller_reference
 from muster.controllers.recorder import Recorder
 
@@ -20,8 +20,8 @@ _LONGEST = 253
 JSON = dict[str, Any]
 
 
-def wants_group(job: Whole) -> bool:
-    """Whether this controller makes the Job's group: it asks for one, is nobody's child and brings none of its own."""
+def wants_group(job: UnstructuredObject) -> bool:
+    """Whether this controller makes the Job's group: it asks for one, has no controller and names no group itself."""
     pod_spec: JSON = (job.spec.get("template") or {}).get("spec") or {}
     return (
         job.spec.get("scheduling") is not None
@@ -30,8 +30,8 @@ def wants_group(job: Whole) -> bool:
     )
 
 
-async def ensure_group(client: Client, events: Recorder, job: Whole, never_started: bool) -> JSON | None:
-    """The Job's PodGroup, made if the Job is new; None if it has none and must do without."""
+async def ensure_group(client: Client, events: Recorder, job: UnstructuredObject, never_started: bool) -> JSON | None:
+    """The Job's PodGroup, created if the Job is new; None if it has none."""
     workload_name, template_name = names_of(job)
     group_name = group_name_of(workload_name, template_name)
     found = await _get(client, POD_GROUPS, group_name, job)
@@ -43,7 +43,9 @@ async def ensure_group(client: Client, events: Recorder, job: Whole, never_start
     return found
 
 
-async def _make(client: Client, events: Recorder, job: Whole, workload_name: str, template_name: str) -> JSON:
+async def _make(
+    client: Client, events: Recorder, job: UnstructuredObject, workload_name: str, template_name: str
+) -> JSON:
     namespace, name = job.metadata.namespace, job.metadata.name
     workload = await _get(client, WORKLOADS, workload_name, job)
     if workload is None:
@@ -56,7 +58,7 @@ async def _make(client: Client, events: Recorder, job: Whole, workload_name: str
     return group
 
 
-async def _get(client: Client, resource: Any, name: str, job: Whole) -> JSON | None:
+async def _get(client: Client, resource: Any, name: str, job: UnstructuredObject) -> JSON | None:
     try:
         found = await client.get(resource, name, job.metadata.namespace)
     except ApiError as error:
@@ -69,11 +71,11 @@ async def _get(client: Client, resource: Any, name: str, job: Whole) -> JSON | N
     return found
 
 
-async def _follow_minimum(client: Client, job: Whole, group: JSON, workload_name: str) -> None:
+async def _follow_minimum(client: Client, job: UnstructuredObject, group: JSON, workload_name: str) -> None:
     """An elastic gang: a changed minimum of the Job reaches the group and its template."""
     wanted = _policy(job).get("gang")
-    standing = ((group.get("spec") or {}).get("schedulingPolicy") or {}).get("gang")
-    if wanted is None or standing is None or standing.get("minCount") == wanted["minCount"]:
+    current = ((group.get("spec") or {}).get("schedulingPolicy") or {}).get("gang")
+    if wanted is None or current is None or current.get("minCount") == wanted["minCount"]:
         return
     namespace = job.metadata.namespace
     workload = await _get(client, WORKLOADS, workload_name, job)
@@ -85,7 +87,7 @@ async def _follow_minimum(client: Client, job: Whole, group: JSON, workload_name
     await client.patch(POD_GROUPS, group["metadata"]["name"], patch, namespace)
 
 
-def _policy(job: Whole) -> JSON:
+def _policy(job: UnstructuredObject) -> JSON:
     asked: JSON = (job.spec.get("scheduling") or {}).get("schedulingPolicy") or {"basic": {}}
     if asked.get("gang") is None:
         return {"basic": {}}
@@ -94,7 +96,7 @@ def _policy(job: Whole) -> JSON:
     return {"gang": {"minCount": asked["gang"].get("minCount") or default}}
 
 
-def _template(job: Whole) -> JSON:
+def _template(job: UnstructuredObject) -> JSON:
     """What template and group have in common."""
     scheduling: JSON = job.spec.get("scheduling") or {}
     made: JSON = {"schedulingPolicy": _policy(job)}
@@ -107,7 +109,7 @@ def _template(job: Whole) -> JSON:
     return made
 
 
-def _workload(job: Whole, name: str, template_name: str) -> JSON:
+def _workload(job: UnstructuredObject, name: str, template_name: str) -> JSON:
     return {
         "apiVersion": WORKLOADS.api_version,
         "kind": WORKLOADS.kind,
@@ -123,7 +125,7 @@ def _workload(job: Whole, name: str, template_name: str) -> JSON:
     }
 
 
-def _group(job: Whole, name: str, workload: JSON, template_name: str) -> JSON:
+def _group(job: UnstructuredObject, name: str, workload: JSON, template_name: str) -> JSON:
     workload_name = workload["metadata"]["name"]
     return {
         "apiVersion": POD_GROUPS.api_version,
@@ -145,7 +147,7 @@ def owner_reference(api_version: str, kind: str, obj: JSON) -> JSON:
     return {"apiVersion": api_version, "kind": kind, "name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
 
 
-def names_of(job: Whole) -> tuple[str, str]:
+def names_of(job: UnstructuredObject) -> tuple[str, str]:
     """The names of a Job's Workload and of the template in it."""
     suffix = safe_hash(f"(types.UID){job.metadata.uid}")
     name = job.metadata.name[: _LONGEST - len(suffix) - 1]

@@ -1,4 +1,4 @@
-"""Namespaces that are to go: empty them, say what still holds them, then let them go."""
+"""Namespace deletion: deletes the content, reports what remains in the status, then finalizes the namespace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from muster.api.errors import ApiError
 from muster.api.resources import NAMESPACES, Resource
 from muster.client.clock import timestamp
 from muster.controllers.controller import Controller
-from muster.controllers.objects import Bare, Whole
+from muster.controllers.objects import MetadataOnly, UnstructuredObject
 
 _FINALIZER = "kubernetes"
 _LOOK_AGAIN = 0.5
@@ -25,7 +25,7 @@ class NamespaceDeletion(Controller):
 
     async def reconcile(self, key: tuple[str, str]) -> float | None:
         name = key[1]
-        known: Whole | None = self._namespaces.get("", name)
+        known: UnstructuredObject | None = self._namespaces.get("", name)
         if known is None or known.metadata.deletion_timestamp is None:
             return None
         namespaced = [each for each in self.context.collections if each.namespaced]
@@ -51,32 +51,32 @@ class NamespaceDeletion(Controller):
         return found if found["metadata"]["uid"] == uid else None
 
     async def _empty(self, resource: Resource, namespace: str) -> str:
-        """Ask all objects of one resource to go; what is left of them, in words."""
-        page = await self.client.list(resource, namespace, into=Bare)
+        """Delete all objects of one resource; a text about what remains."""
+        page = await self.client.list(resource, namespace, into=MetadataOnly)
         fresh = [each for each in page.items if each.metadata.deletion_timestamp is None]
         if fresh:
             await self.client.request("DELETE", resource.path(namespace), {"propagationPolicy": "Background"})
-            page = await self.client.list(resource, namespace, into=Bare)
+            page = await self.client.list(resource, namespace, into=MetadataOnly)
         if not page.items:
             return ""
         group = f".{resource.group}" if resource.group else "."
         return f"{resource.plural}{group} has {len(page.items)} resource instances"
 
     async def _report(self, namespace: dict[str, Any], left: list[str]) -> bool:
-        """Write what remains into the status; whether that was news."""
+        """Write what remains into the status; whether the status changed."""
         message = "Some resources are remaining: " + ", ".join(left)
         status: dict[str, Any] = namespace.get("status") or {}
         conditions: list[dict[str, Any]] = status.get("conditions") or []
         if any(each.get("message") == message for each in conditions):
             return False
-        told = {
+        new = {
             "type": "NamespaceContentRemaining",
             "status": "True",
             "reason": "SomeResourcesRemain",
             "message": message,
             "lastTransitionTime": timestamp(self.clock.now()),
         }
-        kept = [each for each in conditions if each.get("type") != told["type"]]
-        namespace["status"] = {**status, "conditions": [*kept, told]}
+        kept = [each for each in conditions if each.get("type") != new["type"]]
+        namespace["status"] = {**status, "conditions": [*kept, new]}
         await self.client.update(NAMESPACES, namespace, subresource="status")
         return True

@@ -1,6 +1,6 @@
-"""Nodes that stop renewing their lease are lost: marked, tainted, and after a while rid of their pods.
+"""Node lifecycle: a node whose lease expires gets Ready=Unknown and taints; pods are evicted after their toleration.
 
-A node that never had a lease is not judged: whoever created it answers for it. Readiness decides the taints, so a
+A node that never had a lease is left alone: it has no kubelet that would renew one. Readiness decides the taints, so a
 kubelet that reports itself not ready is treated the same way.
 """
 
@@ -15,7 +15,7 @@ from muster.api.selectors import tolerates
 from muster.api.types import Taint
 from muster.client.clock import seconds_of, timestamp
 from muster.controllers.controller import Controller
-from muster.controllers.objects import UpkeepPod, Whole
+from muster.controllers.objects import PodView, UnstructuredObject
 from muster.controllers.status import JSON, condition, with_condition, write_status
 
 LEASE_NAMESPACE = "kube-node-lease"
@@ -39,7 +39,7 @@ class NodeLifecycle(Controller):
         self._leases.on_change(self._lease_changed)
         self._pods.on_change(self._pod_changed)
 
-    def _lease_changed(self, old: Whole | None, new: Whole | None) -> None:
+    def _lease_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         if new is None or new.metadata.namespace != LEASE_NAMESPACE:
             return
         renewed: str = new.spec.get("renewTime") or ""
@@ -50,18 +50,18 @@ class NodeLifecycle(Controller):
         if first:
             self.queue.add(name)
 
-    def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
         if new is not None and new.spec.node_name and (old is None or old.spec.node_name != new.spec.node_name):
-            node: Whole | None = self._nodes.get("", new.spec.node_name)
+            node: UnstructuredObject | None = self._nodes.get("", new.spec.node_name)
             if node is None or _no_execute(node):
                 self.queue.add(new.spec.node_name)
 
     async def reconcile(self, key: str) -> float | None:
         if key not in self._renewed:
             return None
-        node: Whole | None = self._nodes.get("", key)
+        node: UnstructuredObject | None = self._nodes.get("", key)
         if node is None:
-            await self._bury(key)
+            await self._delete_pods_of(key)
             return None
         left = self._lease_left(key)
         if left <= 0 and _ready(node) != "Unknown":
@@ -75,13 +75,13 @@ class NodeLifecycle(Controller):
 
     def _lease_left(self, name: str) -> float:
         """Seconds until the lease runs out, counted from when its last renewal was seen."""
-        lease: Whole | None = self._leases.get(LEASE_NAMESPACE, name)
+        lease: UnstructuredObject | None = self._leases.get(LEASE_NAMESPACE, name)
         duration = float((lease.spec.get("leaseDurationSeconds") if lease is not None else None) or _DEFAULT_LEASE)
         return self._renewed[name][1] + duration - self.clock.now()
 
-    async def _mark_unknown(self, node: Whole) -> None:
+    async def _mark_unknown(self, node: UnstructuredObject) -> None:
         now = timestamp(self.clock.now())
-        told = {
+        new = {
             "type": "Ready",
             "status": "Unknown",
             "reason": "NodeStatusUnknown",
@@ -89,13 +89,13 @@ class NodeLifecycle(Controller):
             "lastTransitionTime": now,
         }
         conditions: list[JSON] = node.status.get("conditions") or []
-        status = {**node.status, "conditions": with_condition(conditions, told)}
+        status = {**node.status, "conditions": with_condition(conditions, new)}
         await write_status(self.client, NODES, node, status)
         text = f"Node {node.metadata.name} status is now: NodeNotReady"
         await self.events.normal(NODES, node.metadata, "NodeNotReady", text)
 
-    async def _taint(self, node: Whole) -> bool:
-        """Give a node the taints its readiness asks for; whether anything had to change."""
+    async def _taint(self, node: UnstructuredObject) -> bool:
+        """Set the taints that follow from the node's readiness; whether anything changed."""
         state = _ready(node)
         key = {"True": "", "False": NOT_READY}.get(state, UNREACHABLE)
         taints: list[JSON] = node.spec.get("taints") or []
@@ -115,12 +115,12 @@ class NodeLifecycle(Controller):
 
     # Pods on lost nodes
 
-    async def _evict(self, node: Whole) -> float | None:
-        """Delete pods that do not tolerate the node any longer; when the next one's time is up."""
+    async def _evict(self, node: UnstructuredObject) -> float | None:
+        """Delete pods that no longer tolerate the node's taints; seconds until the next one is due."""
         taints = _no_execute(node)
         if not taints:
             return None
-        due: list[UpkeepPod] = []
+        due: list[PodView] = []
         again: float | None = None
         for pod in self._by_node.get(node.metadata.name):
             if pod.going or pod.finished:
@@ -135,7 +135,7 @@ class NodeLifecycle(Controller):
         await asyncio.gather(*(self._evict_pod(pod) for pod in due))
         return again
 
-    def _time_left(self, pod: UpkeepPod, taints: list[JSON]) -> float | None:
+    def _time_left(self, pod: PodView, taints: list[JSON]) -> float | None:
         """Seconds that a pod may stay; None for ever."""
         left: float | None = None
         for each in taints:
@@ -152,9 +152,9 @@ class NodeLifecycle(Controller):
             left = remaining if left is None else min(left, remaining)
         return left
 
-    async def _evict_pod(self, pod: UpkeepPod) -> None:
+    async def _evict_pod(self, pod: PodView) -> None:
         now = timestamp(self.clock.now())
-        told = {
+        new = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "DeletionByTaintManager",
@@ -164,7 +164,7 @@ class NodeLifecycle(Controller):
         name, namespace = pod.metadata.name, pod.metadata.namespace
         try:
             await self.client.patch(
-                PODS, name, {"status": {"conditions": [told]}}, namespace, type="strategic", subresource="status"
+                PODS, name, {"status": {"conditions": [new]}}, namespace, type="strategic", subresource="status"
             )
             await self.client.delete(PODS, name, namespace, uid=pod.metadata.uid)
             text = f"Marking for deletion Pod {namespace}/{name}"
@@ -173,8 +173,8 @@ class NodeLifecycle(Controller):
             if error.code not in (404, 409):
                 raise
 
-    async def _bury(self, name: str) -> None:
-        """A node that is gone takes its pods with it: no kubelet is left to say that they stopped."""
+    async def _delete_pods_of(self, name: str) -> None:
+        """Delete the pods of a node that no longer exists, without grace: no kubelet is left to confirm it."""
         for pod in self._by_node.get(name):
             try:
                 await self.client.delete(
@@ -185,11 +185,11 @@ class NodeLifecycle(Controller):
                     raise
 
 
-def _ready(node: Whole) -> str:
+def _ready(node: UnstructuredObject) -> str:
     found = condition(node.status.get("conditions") or [], "Ready")
     return str(found.get("status")) if found is not None else "Unknown"
 
 
-def _no_execute(node: Whole) -> list[JSON]:
+def _no_execute(node: UnstructuredObject) -> list[JSON]:
     taints: Any = node.spec.get("taints") or []
     return [each for each in taints if each.get("effect") == "NoExecute"]

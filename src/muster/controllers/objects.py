@@ -1,7 +1,7 @@
-"""What controllers read of the objects they watch: metadata always, and of pods only what upkeep needs.
+"""The types that controllers decode objects into: metadata only, spec and status as JSON, or the few fields of a pod.
 
-All projections have `metadata`, so that a controller which cares for any kind (garbage) can share an
-informer with one that cares for a single kind.
+All have `metadata`, so that a controller of all kinds (the garbage collector) can share an informer with the controller
+of a single kind.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from muster.api.types import Leaf, ObjectMeta, OwnerReference, SchedulingGroup, 
 JSON = dict[str, Any]
 
 
-class Bare(Leaf, frozen=True):
-    """Any object, by its metadata alone."""
+class MetadataOnly(Leaf, frozen=True):
+    """Any object, decoded to its metadata, like PartialObjectMetadata."""
 
     metadata: GroupMeta
 
 
-class Whole(Leaf, frozen=True):
-    """An object whose spec and status a controller reads in full."""
+class UnstructuredObject(Leaf, frozen=True):
+    """An object with its spec and status as plain JSON."""
 
     metadata: GroupMeta
     stored_spec: JSON | None = msgspec.field(default=None, name="spec")
@@ -38,15 +38,15 @@ class Whole(Leaf, frozen=True):
         return self.stored_status or {}
 
 
-class UpkeepCondition(Leaf, frozen=True):
-    """A condition as anyone may have written it: nothing in it is certain to be there."""
+class ConditionView(Leaf, frozen=True):
+    """A condition of a pod. Any client can write conditions, so no field is required."""
 
     type: str = ""
     status: str = ""
     last_transition_time: str | None = None
 
 
-class UpkeepPodSpec(Leaf, frozen=True):
+class PodSpecView(Leaf, frozen=True):
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     tolerations: tuple[Toleration, ...] | None = None
@@ -60,7 +60,7 @@ class ContainerState(Leaf, frozen=True):
     terminated: Terminated | None = None
 
 
-class UpkeepContainerStatus(Leaf, frozen=True):
+class ContainerStatusView(Leaf, frozen=True):
     name: str = ""
     state: ContainerState | None = None
 
@@ -71,17 +71,19 @@ class UpkeepContainerStatus(Leaf, frozen=True):
         return ended.exit_code if ended is not None else None
 
 
-class UpkeepPodStatus(Leaf, frozen=True):
+class PodStatusView(Leaf, frozen=True):
     phase: str = ""
     reason: str = ""
-    conditions: tuple[UpkeepCondition, ...] | None = None
-    container_statuses: tuple[UpkeepContainerStatus, ...] | None = None
+    conditions: tuple[ConditionView, ...] | None = None
+    container_statuses: tuple[ContainerStatusView, ...] | None = None
 
 
-class UpkeepPod(Leaf, frozen=True):
+class PodView(Leaf, frozen=True):
+    """The fields of a pod that controllers read."""
+
     metadata: ObjectMeta
-    spec: UpkeepPodSpec = UpkeepPodSpec()
-    status: UpkeepPodStatus = UpkeepPodStatus()
+    spec: PodSpecView = PodSpecView()
+    status: PodStatusView = PodStatusView()
 
     @property
     def finished(self) -> bool:
@@ -104,7 +106,7 @@ class UpkeepPod(Leaf, frozen=True):
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
-    """The one owner that manages an object."""
+    """The owner reference with `controller: true`."""
     for owner in metadata.owner_references or ():
         if owner.controller:
             return owner

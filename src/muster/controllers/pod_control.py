@@ -1,4 +1,4 @@
-"""Making and removing the pods of a controller, and remembering what the watch has not shown yet.
+"""Creates and deletes the pods of controllers, and remembers what the watch has not shown yet.
 
 A controller that trusted its cache alone would create a pod twice when the cache lags behind. So pods it
 created count until the watch has shown them, and pods it deleted no longer count from the moment it asked.
@@ -16,11 +16,11 @@ from muster.api.types import ObjectMeta
 from muster.client.clock import Clock
 from muster.client.protocol import Client
 from muster.controllers.informers import Informer
-from muster.controllers.objects import UpkeepPod, controller_of
+from muster.controllers.objects import PodView, controller_of
 from muster.controllers.recorder import Recorder
 
 _AT_ONCE = 32
-_TOLD_OF = 10  # pods made at once that get an event each; nobody reads a thousand
+_EVENTS_AT_ONCE = 10  # of the pods created at once, how many get an event each
 _FORGET_AFTER = 300.0
 
 
@@ -34,11 +34,11 @@ class PodControl:
         self._owner = owner
         self._events = events
         self._owned = pods.index("by-controller", _controller_uid)
-        self._made: dict[str, dict[str, tuple[float, UpkeepPod]]] = {}  # owner uid -> pod uid -> when, what
+        self._made: dict[str, dict[str, tuple[float, PodView]]] = {}  # owner uid -> pod uid -> when, what
         self._removed: dict[str, float] = {}
         pods.on_change(self._seen)
 
-    def _seen(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+    def _seen(self, old: PodView | None, new: PodView | None) -> None:
         for pod in (old, new):
             owner = _controller_uid(pod) if pod is not None else None
             if pod is None or owner is None:
@@ -49,52 +49,52 @@ class PodControl:
         if new is None and old is not None:
             self._removed.pop(old.metadata.uid, None)
 
-    def pods_of(self, owner_uid: str) -> list[UpkeepPod]:
+    def pods_of(self, owner_uid: str) -> list[PodView]:
         """The pods an owner has: those seen, and those it made that have not been seen."""
-        pods: list[UpkeepPod] = self._owned.get(owner_uid)
+        pods: list[PodView] = self._owned.get(owner_uid)
         now = self._clock.now()
         for made_at, pod in self._made.get(owner_uid, {}).values():
             if now - made_at < _FORGET_AFTER:
                 pods.append(pod)
         return pods
 
-    def going(self, pod: UpkeepPod) -> bool:
-        """Whether a pod is on its way out, as far as anyone can know."""
+    def going(self, pod: PodView) -> bool:
+        """Whether a pod is being deleted, as the watch shows or because we asked for it."""
         return pod.going or pod.metadata.uid in self._removed
 
     async def create(self, owner: ObjectMeta, pods: Iterable[dict[str, Any]]) -> None:
         """Create pods, some at a time; the first failure stops the rest and is raised."""
         waiting = list(pods)
-        told = 0
+        recorded = 0
         batch = 1
         while waiting:
-            # Slow start: if the first is refused, hundreds of others need not be asked.
+            # Slow start: if the first is refused, the others are not sent.
             now, waiting = waiting[:batch], waiting[batch:]
             results = await asyncio.gather(*(self._create(owner, pod) for pod in now), return_exceptions=True)
             failures = [each for each in results if isinstance(each, BaseException)]
             if failures:
                 await self._events.warning(self._owner, owner, "FailedCreate", f"Error creating: {failures[0]}")
                 raise failures[0]
-            for name in results[: max(0, _TOLD_OF - told)]:
+            for name in results[: max(0, _EVENTS_AT_ONCE - recorded)]:
                 await self._events.normal(self._owner, owner, "SuccessfulCreate", f"Created pod: {name}")
-                told += 1
+                recorded += 1
             batch = min(batch * 2, _AT_ONCE)
 
     async def _create(self, owner: ObjectMeta, pod: dict[str, Any]) -> str:
         created = await self._client.create(PODS, pod, owner.namespace)
         uid, name = created["metadata"]["uid"], created["metadata"]["name"]
-        seen: UpkeepPod | None = self._pods.get(owner.namespace, name)
+        seen: PodView | None = self._pods.get(owner.namespace, name)
         if seen is None or seen.metadata.uid != uid:
             self._made.setdefault(owner.uid, {})[uid] = (self._clock.now(), _projected(created))
         return name
 
-    async def delete(self, pods: Iterable[UpkeepPod]) -> None:
-        """Ask pods to go."""
+    async def delete(self, pods: Iterable[PodView]) -> None:
+        """Delete pods."""
         leaving = [pod for pod in pods if not self.going(pod)]
         for start in range(0, len(leaving), _AT_ONCE):
             await asyncio.gather(*(self._delete(pod) for pod in leaving[start : start + _AT_ONCE]))
 
-    async def _delete(self, pod: UpkeepPod) -> None:
+    async def _delete(self, pod: PodView) -> None:
         self._removed[pod.metadata.uid] = self._clock.now()
         try:
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
@@ -107,14 +107,14 @@ class PodControl:
             raise
 
 
-def _controller_uid(pod: UpkeepPod) -> str | None:
+def _controller_uid(pod: PodView) -> str | None:
     owner = controller_of(pod.metadata)
     return owner.uid if owner is not None else None
 
 
-def _projected(pod: dict[str, Any]) -> UpkeepPod:
+def _projected(pod: dict[str, Any]) -> PodView:
     meta = pod["metadata"]
-    return UpkeepPod(
+    return PodView(
         ObjectMeta(
             name=meta["name"],
             namespace=meta["namespace"],
@@ -126,7 +126,7 @@ def _projected(pod: dict[str, Any]) -> UpkeepPod:
 
 
 def controller_reference(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
-    """The owner reference of whoever manages an object."""
+    """An owner reference with `controller: true`."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

@@ -1,8 +1,8 @@
-"""Groups go bottom-up: a PodGroup stays while pods that run or wait name it, a CompositePodGroup while it has children.
+"""Deletion protection: a PodGroup stays while unfinished pods name it, a CompositePodGroup while it has children.
 
 Owns both protection finalizers: adds them where they are missing (objects older than the admission step, or
-whose finalizers were edited away) and removes them when nothing holds the group. `muster.controllers.on_clusters`
-has the forms of it for clusters where others do a part of this, or where groups are custom resources.
+whose finalizers were edited away) and removes them when nothing holds the group. `muster.controllers.external_clusters`
+has the variants for clusters where kube-controller-manager does a part of this, or where groups are custom resources.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from muster.api.groups import COMPOSITE_PROTECTION, POD_GROUP_PROTECTION
 from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, Resource
 from muster.controllers.controller import Controller
 from muster.controllers.finalizers import add_finalizer, remove_finalizer
-from muster.controllers.objects import UpkeepPod, Whole
+from muster.controllers.objects import PodView, UnstructuredObject
 
 GroupKey = tuple[str, str, str]  # plural, namespace, name
 
@@ -34,32 +34,32 @@ class PodGroupProtection(Controller):
         self.watch_members()
 
     def watch_members(self) -> None:
-        """Learn which pods hold which groups."""
+        """Watch the pods, which hold groups."""
         pods = self.watch(PODS)
         self._members = pods.index("active-by-group", self.held_by)
         pods.on_change(self._pod_changed)
 
-    def held_by(self, pod: UpkeepPod) -> tuple[str, str] | None:
-        """The group that a pod holds. A pod on its way out still holds it until it has ended or is gone."""
+    def held_by(self, pod: PodView) -> tuple[str, str] | None:
+        """The group that a pod holds. A pod that is being deleted holds it until it has ended or is gone."""
         name = self.named_by(pod)
         return (pod.metadata.namespace, name) if name and not pod.finished else None
 
-    def named_by(self, pod: UpkeepPod) -> str:
+    def named_by(self, pod: PodView) -> str:
         group = pod.spec.scheduling_group
         return (group.pod_group_name or "") if group is not None else ""
 
-    async def named_live(self, group: Whole) -> list[UpkeepPod]:
+    async def named_live(self, group: UnstructuredObject) -> list[PodView]:
         """The pods that name a group, as the server itself knows them."""
         selector = f"spec.schedulingGroup.podGroupName={group.metadata.name}"
-        page = await self.client.list(PODS, group.metadata.namespace, field_selector=selector, into=UpkeepPod)
+        page = await self.client.list(PODS, group.metadata.namespace, field_selector=selector, into=PodView)
         return page.items
 
-    def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
         left = self.held_by(old) if old is not None else None
         if left is not None and (new is None or self.held_by(new) != left):
             self.queue.add((POD_GROUPS.plural, *left))
 
-    def _group_changed(self, plural: str, old: Whole | None, new: Whole | None) -> None:
+    def _group_changed(self, plural: str, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         obj: Any = new if new is not None else old
         if new is not None:
             self.queue.add((plural, obj.metadata.namespace, obj.metadata.name))
@@ -71,7 +71,7 @@ class PodGroupProtection(Controller):
         composite = plural == COMPOSITE_POD_GROUPS.plural
         resource = self.composites if composite else self.groups
         finalizer = COMPOSITE_PROTECTION if composite else POD_GROUP_PROTECTION
-        group: Whole | None = (self._composites if composite else self._groups).get(namespace, name)
+        group: UnstructuredObject | None = (self._composites if composite else self._groups).get(namespace, name)
         if group is None:
             return None
         held = finalizer in (group.metadata.finalizers or ())
@@ -87,11 +87,11 @@ class PodGroupProtection(Controller):
             return key in self._child_groups or key in self._child_composites
         return key in self._members
 
-    async def _used_live(self, composite: bool, group: Whole) -> bool:
+    async def _used_live(self, composite: bool, group: UnstructuredObject) -> bool:
         """Ask the server itself before a group goes: a member may be newer than what the watch has shown."""
         return not composite and any(not pod.finished for pod in await self.named_live(group))
 
 
-def _parent_of(group: Whole) -> tuple[str, str] | None:
+def _parent_of(group: UnstructuredObject) -> tuple[str, str] | None:
     parent = group.spec.get("parentCompositePodGroupName")
     return (group.metadata.namespace, parent) if parent else None

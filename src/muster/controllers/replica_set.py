@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as asked for, replaced when they end."""
+"""ReplicaSets: keeps as many pods as `spec.replicas` says, and replaces those that end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from muster.api.resources import PODS, REPLICA_SETS
 from muster.client.clock import seconds_of
 from muster.controllers.adoption import adopt, orphans_of, selects
 from muster.controllers.controller import Controller
-from muster.controllers.objects import UpkeepPod, Whole, controller_of
+from muster.controllers.objects import PodView, UnstructuredObject, controller_of
 from muster.controllers.pod_control import PodControl, pod_from
 from muster.controllers.status import JSON, write_status
 
@@ -23,7 +23,7 @@ class ReplicaSetController(Controller):
         self._control = PodControl(self.client, self.clock, pods, REPLICA_SETS, self.events)
         pods.on_change(self._pod_changed)
 
-    def _pod_changed(self, old: UpkeepPod | None, new: UpkeepPod | None) -> None:
+    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
         pod = new if new is not None else old
         if pod is None:
             return
@@ -36,11 +36,11 @@ class ReplicaSetController(Controller):
                     self.queue.add((pod.metadata.namespace, each.metadata.name))
 
     async def reconcile(self, key: tuple[str, str]) -> float | None:
-        found: Whole | None = self._sets.get(*key)
+        found: UnstructuredObject | None = self._sets.get(*key)
         if found is None or found.metadata.deletion_timestamp is not None:
             return None
         if await self._adopt(found):
-            return None  # what was taken in wakes us
+            return None  # the adopted pod's event queues the key again
         wanted = int(found.spec.get("replicas", 1))
         active = self._active(found)
         if len(active) < wanted:
@@ -51,27 +51,27 @@ class ReplicaSetController(Controller):
             ]
             await self._control.create(found.metadata, pods)
         elif len(active) > wanted:
-            await self._control.delete(sorted(active, key=_worth)[: len(active) - wanted])
+            await self._control.delete(sorted(active, key=_deletion_order)[: len(active) - wanted])
         status, again = self._status(found, self._active(found))
         await write_status(self.client, REPLICA_SETS, found, status)
         return again
 
-    async def _adopt(self, found: Whole) -> bool:
-        """Take in pods that fit and belong to nobody; whether there were any."""
-        strays: list[UpkeepPod] = [
+    async def _adopt(self, found: UnstructuredObject) -> bool:
+        """Adopt pods that match the selector and have no controller; whether there were any."""
+        orphans: list[PodView] = [
             pod
             for pod in self._orphans.get(found.metadata.namespace)
             if not pod.finished and not pod.going and selects(found, pod.metadata)
         ]
-        for pod in strays:
+        for pod in orphans:
             await adopt(self.client, PODS, pod.metadata, REPLICA_SETS, found.metadata)
-        return bool(strays)
+        return bool(orphans)
 
-    def _active(self, found: Whole) -> list[UpkeepPod]:
+    def _active(self, found: UnstructuredObject) -> list[PodView]:
         pods = self._control.pods_of(found.metadata.uid)
         return [pod for pod in pods if not pod.finished and not self._control.going(pod)]
 
-    def _status(self, found: Whole, active: list[UpkeepPod]) -> tuple[JSON, float | None]:
+    def _status(self, found: UnstructuredObject, active: list[PodView]) -> tuple[JSON, float | None]:
         """The status, and when the next pod has been ready long enough to count as available."""
         settle = float(found.spec.get("minReadySeconds") or 0)
         now = self.clock.now()
@@ -89,8 +89,8 @@ class ReplicaSetController(Controller):
         return status, min(waiting, default=None)
 
 
-def _worth(pod: UpkeepPod) -> tuple[bool, bool, bool, str]:
-    """Least worth keeping first: not placed, not running, not ready, youngest."""
+def _deletion_order(pod: PodView) -> tuple[bool, bool, bool, str]:
+    """The sort key of deletion: not placed, not running, not ready, youngest first."""
     created = pod.metadata.creation_timestamp or ""
     # Younger pods go first, so the later text has to sort lower.
     youth = "".join(chr(0x10FFFF - ord(letter)) for letter in created)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from muster.api.errors import ApiError
 from muster.api.resources import NAMESPACES, SERVICE_ACCOUNTS
 from muster.controllers.controller import Controller
-from muster.controllers.objects import Bare
+from muster.controllers.objects import MetadataOnly
 
 
 class DefaultServiceAccount(Controller):
@@ -18,12 +18,12 @@ class DefaultServiceAccount(Controller):
         self._namespaces.on_change(lambda old, new: self.queue.add((new or old).metadata.name))
         self._accounts.on_change(self._account_changed)
 
-    def _account_changed(self, old: Bare | None, new: Bare | None) -> None:
+    def _account_changed(self, old: MetadataOnly | None, new: MetadataOnly | None) -> None:
         if new is None and old is not None and old.metadata.name == "default":
             self.queue.add(old.metadata.namespace)
 
     async def reconcile(self, key: str) -> float | None:
-        namespace: Bare | None = self._namespaces.get("", key)
+        namespace: MetadataOnly | None = self._namespaces.get("", key)
         if namespace is None or namespace.metadata.deletion_timestamp is not None:
             return None
         if self._accounts.get(key, "default") is not None:
@@ -32,7 +32,7 @@ class DefaultServiceAccount(Controller):
         try:
             await self.client.create(SERVICE_ACCOUNTS, account, key)
         except ApiError as error:
-            # Somebody was faster, or the namespace is on its way out.
+            # Another client created it first, or the namespace is being deleted.
             if error.code not in (403, 404, 409):
                 raise
         return None

@@ -1,4 +1,4 @@
-"""Writing status: only what differs, and only onto the version that the decision was made from."""
+"""Writes status: only the fields that differ, and only on the version of the object that was read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 from muster.api.resources import Resource
 from muster.client.protocol import Client
-from muster.controllers.objects import Whole
+from muster.controllers.objects import UnstructuredObject
 
 JSON = dict[str, Any]
 
 
-async def write_status(client: Client, resource: Resource, obj: Whole, status: JSON) -> None:
-    """Bring an object's status to this, if it is not so already. 409 when the object has changed meanwhile."""
+async def write_status(client: Client, resource: Resource, obj: UnstructuredObject, status: JSON) -> None:
+    """Patch an object's status, if it differs. 409 when the object has changed meanwhile."""
     changes = merge_patch(obj.status, status)
     if not changes:
         return
@@ -38,14 +38,14 @@ def condition(conditions: list[JSON], kind: str) -> JSON | None:
     return next((each for each in conditions if each.get("type") == kind), None)
 
 
-def with_condition(conditions: list[JSON], told: JSON) -> list[JSON]:
+def with_condition(conditions: list[JSON], new: JSON) -> list[JSON]:
     """The conditions with one set; its transition time moves only when its status does."""
-    standing = condition(conditions, told["type"])
-    if standing is None:
-        return [*conditions, told]
-    if standing.get("status") == told["status"] and "lastTransitionTime" in standing:
-        told = {**told, "lastTransitionTime": standing["lastTransitionTime"]}
-        same = all(standing.get(key) == value for key, value in told.items() if key != "lastUpdateTime")
+    old = condition(conditions, new["type"])
+    if old is None:
+        return [*conditions, new]
+    if old.get("status") == new["status"] and "lastTransitionTime" in old:
+        new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
+        same = all(old.get(key) == value for key, value in new.items() if key != "lastUpdateTime")
         if same:
             return conditions
-    return [told if each is standing else each for each in conditions]
+    return [new if each is old else each for each in conditions]

@@ -1,4 +1,4 @@
-"""Keys to look at: each at most once at a time, again when it changed meanwhile, later when it failed or asked."""
+"""A work queue of keys: each is processed by one worker at a time, again if added meanwhile, later after a failure."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class WorkQueue:
             self._available.set()
 
     def add_after(self, key: Hashable, seconds: float) -> None:
-        """Look at the key in some time; an earlier appointment stands."""
+        """Add the key after a delay; an earlier time that was set before stays."""
         due = self._clock.now() + seconds
-        standing = self._timers.get(key)
-        if standing is not None:
-            if standing[0] <= due:
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer[0] <= due:
                 return
-            standing[1].cancel()
+            timer[1].cancel()
         self._timers[key] = (due, asyncio.get_running_loop().create_task(self._later(key, seconds)))
 
     async def _later(self, key: Hashable, seconds: float) -> None:
@@ -48,13 +48,13 @@ class WorkQueue:
         self.add(key)
 
     def retry(self, key: Hashable) -> None:
-        """Look at a key that failed again, later each time."""
+        """Add a key that failed again, with exponential backoff."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add_after(key, min(_FIRST_DELAY * 2**failures, _LONGEST_DELAY))
 
     def forget(self, key: Hashable) -> None:
-        """A key that went well has no failures."""
+        """Reset the backoff of a key that succeeded."""
         self._failures.pop(key, None)
 
     async def get(self) -> Hashable:
@@ -74,7 +74,7 @@ class WorkQueue:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be done before some time passes."""
+        """Whether no key is queued or in work; delayed keys do not count."""
         return not self._ready and not self._active
 
     async def close(self) -> None:

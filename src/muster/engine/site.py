@@ -16,9 +16,9 @@ from aiohttp import web
 from prometheus_client import generate_latest
 
 from muster.api.errors import ApiError
+from muster.certificates import Authority
 from muster.client.protocol import Client
 from muster.engine.engine import Engine
-from muster.server.auth.certificates import Authority
 
 Checks = dict[str, str]  # name -> what is wrong, empty when all is well
 

@@ -1,6 +1,6 @@
 """Simulated kubelets: nodes that heartbeat, and pods that start, run, end and stop on them, without any container.
 
-`SimulatedNodes(client, Inventory(count=100)).run()` plays them until cancelled.
+`SimulatedNodes(client, Inventory(count=100)).run()` simulates them until cancelled.
 """
 
 from muster.nodes.inventory import Inventory

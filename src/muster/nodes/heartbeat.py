@@ -1,4 +1,4 @@
-"""Leases: one task renews those of all nodes in turn, at a pace that stays cheap however many there are."""
+"""Node leases: one task renews those of all nodes in turn, at a bounded rate however many there are."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def interval(nodes: int) -> float:
 
 
 class Heartbeat:
-    """Renews the lease of every node that `living` gives: (name, uid) pairs."""
+    """Renews the lease of every node that `powered` returns: (name, uid) pairs."""
 
-    def __init__(self, client: Client, clock: Clock, living: Callable[[], Sequence[tuple[str, str]]]) -> None:
+    def __init__(self, client: Client, clock: Clock, powered: Callable[[], Sequence[tuple[str, str]]]) -> None:
         self._client = client
         self._clock = clock
-        self._living = living
+        self._powered = powered
         self._renewed: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -39,8 +39,8 @@ class Heartbeat:
             await self._clock.sleep(_TICK)
 
     async def beat(self) -> None:
-        """Renew what is due, the longest waiting first, within the pace."""
-        nodes = self._living()
+        """Renew the leases that are due, the oldest first, within the rate limit."""
+        nodes = self._powered()
         now = self._clock.now()
         every = interval(len(nodes))
         due = [each for each in nodes if now - self._renewed.get(each[0], 0.0) >= every]
@@ -51,8 +51,8 @@ class Heartbeat:
             await asyncio.gather(*(self._renew(name, uid, every) for name, uid in batch))
 
     async def now(self, name: str, uid: str) -> None:
-        """Renew one lease out of turn."""
-        await self._renew(name, uid, interval(len(self._living())))
+        """Renew one lease at once."""
+        await self._renew(name, uid, interval(len(self._powered())))
 
     async def _renew(self, name: str, uid: str, every: float) -> None:
         now = self._clock.now()

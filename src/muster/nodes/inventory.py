@@ -1,7 +1,7 @@
-"""Which nodes there are: names, labels and capacity of a simulated data centre of racks, blocks and zones.
+"""The simulated nodes: names, labels and capacity of a data centre of racks, blocks and zones.
 
-Node i stands in rack i // nodes_per_rack, that rack in block rack // racks_per_block, and blocks are spread over up to
-three zones in order, so that neighbours in number are neighbours in the room. A node says where it stands with the
+Node i is in rack i // nodes_per_rack, that rack in block rack // racks_per_block, and blocks are spread over up to
+three zones in order, so that nodes with adjacent numbers are close to each other. The position is in the
 labels `topology.muster.dev/rack`, `topology.muster.dev/block` and `topology.kubernetes.io/zone`.
 """
 
@@ -25,7 +25,7 @@ _ZONES = 3
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What `--nodes N --node-cpu … --nodes-per-rack …` asks for."""
+    """The nodes that `--nodes N --node-cpu … --nodes-per-rack …` asks for."""
 
     count: int = 0
     cpu: str = "64"
@@ -99,8 +99,8 @@ def ready(now: float) -> dict[str, Any]:
     return _condition("Ready", "True", "KubeletReady", "kubelet is posting ready status", now)
 
 
-def silent(now: float) -> dict[str, Any]:
-    """What is known of a node whose kubelet says nothing."""
+def ready_unknown(now: float) -> dict[str, Any]:
+    """The Ready condition of a node whose kubelet has stopped posting status."""
     return _condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", now)
 
 

@@ -1,8 +1,7 @@
-"""What the kubelets of all simulated nodes know and do: pods admitted, started, ended and stopped.
+"""The state of the simulated kubelets: nodes with their pods, the stage of each pod, and how long stages take.
 
-State only; the simulation feeds it with what it watches. Every pod is in one of four stages, and each stage
-knows the one action that leaves it. A node without power does nothing; when it is back, its pods go on from
-where they are by then.
+No I/O: the simulation updates it from its watches. Every pod is in one of four stages, and one action leaves each
+stage. A node without power does nothing; when it is back, its pods continue from their stage.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from muster.api import quantity
 from muster.nodes.views import RUN_SECONDS, START_SECONDS, KubeletNode, KubeletPod, requests_of
 
 
-class Stage(Enum):
+class PodStage(Enum):
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
@@ -22,13 +21,13 @@ class Stage(Enum):
 
 
 @dataclass(slots=True)
-class Guest:
-    """A pod on one of our nodes."""
+class PodState:
+    """A pod on a simulated node."""
 
     pod: KubeletPod
     node: str
     requests: dict[str, int]
-    stage: Stage
+    stage: PodStage
     address: str = ""
     started_at: float = 0.0
     restarts: int = 0
@@ -37,25 +36,25 @@ class Guest:
 
 
 @dataclass(slots=True)
-class Host:
-    """One of our nodes."""
+class NodeState:
+    """A simulated node and what its pods use."""
 
     view: KubeletNode
     index: int
     powered: bool = True
     used: dict[str, int] = field(default_factory=dict[str, int])
-    guests: set[str] = field(default_factory=set[str])  # uids
+    pods: set[str] = field(default_factory=set[str])  # uids
     addresses: int = 0
 
     def take(self, uid: str, requests: dict[str, int]) -> None:
-        if uid not in self.guests:
-            self.guests.add(uid)
+        if uid not in self.pods:
+            self.pods.add(uid)
             for name, amount in requests.items():
                 self.used[name] = self.used.get(name, 0) + amount
 
     def release(self, uid: str, requests: dict[str, int]) -> None:
-        if uid in self.guests:
-            self.guests.discard(uid)
+        if uid in self.pods:
+            self.pods.discard(uid)
             for name, amount in requests.items():
                 self.used[name] = self.used.get(name, 0) - amount
 
@@ -81,11 +80,11 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long things take where a pod does not say so itself."""
+    """How long stages take, for pods without the annotations of `muster.nodes.views`."""
 
     start: float = 0.5
     stop: float = 1.0  # at most: a shorter grace period is honoured
-    batch_run: float = 10.0  # pods that are not restarted and say nothing about their length
+    batch_run: float = 10.0  # pods that are not restarted and have no run-seconds annotation
 
     def start_delay(self, pod: KubeletPod) -> float:
         asked = pod.number(START_SECONDS)
@@ -103,9 +102,9 @@ class Timing:
         return min(self.stop, float(grace if grace is not None else 30))
 
 
-def guest_of(pod: KubeletPod) -> Guest:
-    """A pod as a kubelet finds it, also one that another process of ours has started."""
-    stage = {"Running": Stage.RUNNING, "Succeeded": Stage.ENDED, "Failed": Stage.ENDED}.get(
-        pod.status.phase, Stage.STARTING
+def pod_state_of(pod: KubeletPod) -> PodState:
+    """The state of a pod from its phase, also of one that a simulation of another process has started."""
+    stage = {"Running": PodStage.RUNNING, "Succeeded": PodStage.ENDED, "Failed": PodStage.ENDED}.get(
+        pod.status.phase, PodStage.STARTING
     )
-    return Guest(pod, pod.spec.node_name, requests_of(pod), stage)
+    return PodState(pod, pod.spec.node_name, requests_of(pod), stage)

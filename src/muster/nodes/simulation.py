@@ -1,7 +1,7 @@
-"""Simulated kubelets for `muster up --nodes N`: they register nodes, keep leases, and play pods through their lives.
+"""Simulated kubelets for `muster up --nodes N`: they register nodes, renew leases, and start, end and stop pods.
 
-One watch for nodes, one for pods, one agenda and one heartbeat serve all nodes. Nodes that were not created here (they
-lack the label `muster.dev/simulated`) are never touched, nor are their pods.
+One watch for nodes, one for pods, one delay queue and one heartbeat serve all nodes. Nodes that were not created here
+(they lack the label `muster.dev/simulated`) are never touched, nor are their pods.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from muster.client.clock import Clock, SystemClock, seconds_of, timestamp
 from muster.client.following import Snapshot, follow
 from muster.client.protocol import Client, WatchEvent
 from muster.nodes import statuses
-from muster.nodes.agenda import Agenda
+from muster.nodes.delay_queue import DelayQueue
 from muster.nodes.heartbeat import Heartbeat
-from muster.nodes.inventory import FAILED, SIMULATED, Inventory, host_address, pod_network, ready, silent
-from muster.nodes.kubelets import Guest, Host, Stage, Timing, guest_of
+from muster.nodes.inventory import FAILED, SIMULATED, Inventory, host_address, pod_network, ready, ready_unknown
+from muster.nodes.kubelets import NodeState, PodStage, PodState, Timing, pod_state_of
 from muster.nodes.views import KubeletNode, KubeletPod
 
 logger = logging.getLogger(__name__)
@@ -45,26 +45,26 @@ class SimulatedNodes:
         self._inventory = inventory or Inventory()
         self._timing = timing or Timing()
         self._clock: Clock = clock or SystemClock()
-        self._agenda = Agenda(self._clock)
-        self._hosts: dict[str, Host] = {}
-        self._guests: dict[str, Guest] = {}  # by uid
+        self._delayed = DelayQueue(self._clock)
+        self._nodes: dict[str, NodeState] = {}
+        self._pods: dict[str, PodState] = {}  # by uid
         self._by_key: dict[tuple[str, str], str] = {}
-        self._heartbeat = Heartbeat(client, self._clock, self._living)
+        self._heartbeat = Heartbeat(client, self._clock, self._powered_nodes)
         self._indexes = 0
         self.ready = asyncio.Event()
 
-    # What others ask of it
+    # Public
 
     async def run(self) -> None:
-        """Create the nodes that are missing, then play all kubelets."""
+        """Create the nodes that are missing, then simulate all kubelets until cancelled."""
         await self.create()
         known = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow_nodes(known))
-            # Pods only mean something once it is known which nodes are ours.
+            # A pod can only be admitted once it is known whether its node is simulated.
             await known.wait()
             group.create_task(self._follow_pods())
-            group.create_task(self._agenda.run())
+            group.create_task(self._delayed.run())
             group.create_task(self._heartbeat.run())
 
     async def create(self) -> None:
@@ -75,19 +75,19 @@ class SimulatedNodes:
             await asyncio.gather(*(self._register(index) for index in batch))
 
     async def fail(self, name: str) -> None:
-        """Cut a node's power."""
+        """Simulate a power failure of a node."""
         await self._client.patch(NODES, name, {"metadata": {"annotations": {FAILED: "true"}}})
 
     async def recover(self, name: str) -> None:
-        """Give a node its power back."""
+        """End a simulated power failure."""
         await self._client.patch(NODES, name, {"metadata": {"annotations": {FAILED: None}}})
 
     def log(self, namespace: str, name: str) -> str:
-        """What a pod of ours has to say; empty for others."""
-        guest = self._guests.get(self._by_key.get((namespace, name), ""))
-        if guest is None:
+        """The log of a pod on a simulated node; empty for other pods."""
+        state = self._pods.get(self._by_key.get((namespace, name), ""))
+        if state is None:
             return ""
-        return "".join(f"{timestamp(when)} {line}\n" for when, line in guest.lines)
+        return "".join(f"{timestamp(when)} {line}\n" for when, line in state.lines)
 
     # Nodes
 
@@ -98,8 +98,8 @@ class SimulatedNodes:
             if error.code != 409:
                 raise
 
-    def _living(self) -> list[tuple[str, str]]:
-        return [(name, host.view.metadata.uid) for name, host in self._hosts.items() if host.powered]
+    def _powered_nodes(self) -> list[tuple[str, str]]:
+        return [(name, node.view.metadata.uid) for name, node in self._nodes.items() if node.powered]
 
     async def _follow_nodes(self, known: asyncio.Event) -> None:
         changes = follow(self._client, NODES, pause=self._clock.sleep, into=KubeletNode)
@@ -107,7 +107,7 @@ class SimulatedNodes:
             async for change in changes:
                 if isinstance(change, Snapshot):
                     names = {each.metadata.name for each in change.items}
-                    for gone in [name for name in self._hosts if name not in names]:
+                    for gone in [name for name in self._nodes if name not in names]:
                         self._node_gone(gone)
                     for each in change.items:
                         self._node_seen(each)
@@ -118,27 +118,27 @@ class SimulatedNodes:
                     self._node_seen(change.object)
 
     def _node_gone(self, name: str) -> None:
-        host = self._hosts.pop(name, None)
-        for uid in list(host.guests) if host is not None else ():
+        node = self._nodes.pop(name, None)
+        for uid in list(node.pods) if node is not None else ():
             self._forget(uid)
 
     def _node_seen(self, view: KubeletNode) -> None:
         name = view.metadata.name
         if SIMULATED not in (view.metadata.labels or {}):
             return
-        host = self._hosts.get(name)
-        if host is None or host.view.metadata.uid != view.metadata.uid:
-            if host is not None:
+        node = self._nodes.get(name)
+        if node is None or node.view.metadata.uid != view.metadata.uid:
+            if node is not None:
                 self._node_gone(name)
-            host = self._hosts[name] = Host(view, self._next_index(name))
-        host.view = view
+            node = self._nodes[name] = NodeState(view, self._next_index(name))
+        node.view = view
         powered = (view.metadata.annotations or {}).get(FAILED) != "true"
-        revived = powered and not host.powered
-        host.powered = powered
+        revived = powered and not node.powered
+        node.powered = powered
         if powered != view.ready:
-            self._agenda.at(self._clock.now(), lambda: self._report_node(name))
+            self._delayed.at(self._clock.now(), lambda: self._report_node(name))
         if revived:
-            self._revive(host)
+            self._resume(node)
 
     def _next_index(self, name: str) -> int:
         number = name.rpartition("-")[2]
@@ -148,26 +148,26 @@ class SimulatedNodes:
         return self._inventory.count + self._indexes
 
     async def _report_node(self, name: str) -> None:
-        """Say whether a node is ready; renew its lease first, so that nobody thinks otherwise."""
-        host = self._hosts.get(name)
-        if host is None or host.view.ready == host.powered:
+        """Write the Ready condition of a node; renew its lease first, so that the node is not marked unknown again."""
+        node = self._nodes.get(name)
+        if node is None or node.view.ready == node.powered:
             return
         now = self._clock.now()
-        if host.powered:
-            await self._heartbeat.now(name, host.view.metadata.uid)
-        told = ready(now) if host.powered else silent(now)
-        patch = {"metadata": {"uid": host.view.metadata.uid}, "status": {"conditions": [told]}}
+        if node.powered:
+            await self._heartbeat.now(name, node.view.metadata.uid)
+        condition = ready(now) if node.powered else ready_unknown(now)
+        patch = {"metadata": {"uid": node.view.metadata.uid}, "status": {"conditions": [condition]}}
 
         async def write() -> Any:
             return await self._client.patch(NODES, name, patch, type="strategic", subresource="status")
 
         await self._attempt(write, lambda: self._report_node(name))
 
-    def _revive(self, host: Host) -> None:
-        for uid in list(host.guests):
-            guest = self._guests.get(uid)
-            if guest is not None:
-                self._plan(guest)
+    def _resume(self, node: NodeState) -> None:
+        for uid in list(node.pods):
+            state = self._pods.get(uid)
+            if state is not None:
+                self._schedule_next(state)
 
     # Pods
 
@@ -180,7 +180,7 @@ class SimulatedNodes:
     def _pods_changed(self, change: Snapshot | WatchEvent) -> None:
         if isinstance(change, Snapshot):
             uids = {each.metadata.uid for each in change.items}
-            for gone in [uid for uid in self._guests if uid not in uids]:
+            for gone in [uid for uid in self._pods if uid not in uids]:
                 self._forget(gone)
             for each in sorted(change.items, key=_running_first):
                 self._pod_seen(each)
@@ -191,84 +191,84 @@ class SimulatedNodes:
             self._pod_seen(change.object)
 
     def _forget(self, uid: str) -> None:
-        guest = self._guests.pop(uid, None)
-        if guest is None:
+        state = self._pods.pop(uid, None)
+        if state is None:
             return
-        if self._by_key.get(guest.pod.key) == uid:
-            del self._by_key[guest.pod.key]
-        host = self._hosts.get(guest.node)
-        if host is not None:
-            host.release(uid, guest.requests)
+        if self._by_key.get(state.pod.key) == uid:
+            del self._by_key[state.pod.key]
+        node = self._nodes.get(state.node)
+        if node is not None:
+            node.release(uid, state.requests)
 
     def _pod_seen(self, pod: KubeletPod) -> None:
-        host = self._hosts.get(pod.spec.node_name)
-        if host is None:
+        node = self._nodes.get(pod.spec.node_name)
+        if node is None:
             return
         uid = pod.metadata.uid
-        guest = self._guests.get(uid)
-        if guest is None:
-            self._admit(host, guest_of(pod))
+        state = self._pods.get(uid)
+        if state is None:
+            self._admit(node, pod_state_of(pod))
             return
-        was_going = guest.pod.metadata.deletion_timestamp
-        shorter = guest.pod.metadata.deletion_grace_period_seconds != pod.metadata.deletion_grace_period_seconds
-        guest.pod = pod
-        if pod.ended and guest.stage is not Stage.STOPPING:
-            guest.stage = Stage.ENDED
-            host.release(uid, guest.requests)
+        was_going = state.pod.metadata.deletion_timestamp
+        shorter = state.pod.metadata.deletion_grace_period_seconds != pod.metadata.deletion_grace_period_seconds
+        state.pod = pod
+        if pod.ended and state.stage is not PodStage.STOPPING:
+            state.stage = PodStage.ENDED
+            node.release(uid, state.requests)
         if pod.metadata.deletion_timestamp is not None and (was_going is None or shorter):
-            self._plan(guest)
+            self._schedule_next(state)
 
-    def _admit(self, host: Host, guest: Guest) -> None:
-        uid = guest.pod.metadata.uid
-        self._guests[uid] = guest
-        self._by_key[guest.pod.key] = uid
-        if host.powered and guest.stage is Stage.STARTING and guest.pod.metadata.deletion_timestamp is None:
-            lacking = host.shortage(guest.requests)
+    def _admit(self, node: NodeState, state: PodState) -> None:
+        uid = state.pod.metadata.uid
+        self._pods[uid] = state
+        self._by_key[state.pod.key] = uid
+        if node.powered and state.stage is PodStage.STARTING and state.pod.metadata.deletion_timestamp is None:
+            lacking = node.shortage(state.requests)
             if lacking is not None:
-                guest.stage = Stage.ENDED
-                self._note(guest, lacking[1])
-                self._do(0.0, guest, lambda: self._reject(guest, *lacking))
+                state.stage = PodStage.ENDED
+                self._note(state, lacking[1])
+                self._do(0.0, state, lambda: self._reject(state, *lacking))
                 return
-        if guest.stage is not Stage.ENDED:
-            host.take(uid, guest.requests)
-        if guest.stage is Stage.RUNNING:
-            guest.started_at = seconds_of(guest.pod.status.start_time) or self._clock.now()
-        guest.address = host.next_address(pod_network(host.index))
-        self._plan(guest)
+        if state.stage is not PodStage.ENDED:
+            node.take(uid, state.requests)
+        if state.stage is PodStage.RUNNING:
+            state.started_at = seconds_of(state.pod.status.start_time) or self._clock.now()
+        state.address = node.next_address(pod_network(node.index))
+        self._schedule_next(state)
 
-    def _plan(self, guest: Guest) -> None:
-        """Put the one thing that is next for a pod on the agenda."""
-        pod = guest.pod
+    def _schedule_next(self, state: PodState) -> None:
+        """Put the next action of a pod into the delay queue."""
+        pod = state.pod
         if pod.metadata.deletion_timestamp is not None:
-            guest.stage = Stage.STOPPING
-            self._do(0.0 if pod.ended else self._timing.stop_delay(pod), guest, lambda: self._stop(guest))
-        elif guest.stage is Stage.STARTING:
-            self._do(self._timing.start_delay(pod), guest, lambda: self._start(guest))
-        elif guest.stage is Stage.RUNNING:
+            state.stage = PodStage.STOPPING
+            self._do(0.0 if pod.ended else self._timing.stop_delay(pod), state, lambda: self._stop(state))
+        elif state.stage is PodStage.STARTING:
+            self._do(self._timing.start_delay(pod), state, lambda: self._start(state))
+        elif state.stage is PodStage.RUNNING:
             length = self._timing.run_length(pod)
             if length is not None:
-                left = guest.started_at + length - self._clock.now()
-                self._do(max(0.0, left), guest, lambda: self._end(guest))
+                left = state.started_at + length - self._clock.now()
+                self._do(max(0.0, left), state, lambda: self._end(state))
 
-    def _do(self, delay: float, guest: Guest, action: Callable[[], Awaitable[None]]) -> None:
-        """Later, unless the pod is in another stage by then or its node has no power."""
-        guest.turn += 1
-        turn = guest.turn
+    def _do(self, delay: float, state: PodState, action: Callable[[], Awaitable[None]]) -> None:
+        """Do the action after a delay, unless the pod is in another stage by then or its node has no power."""
+        state.turn += 1
+        turn = state.turn
 
         async def act() -> None:
-            host = self._hosts.get(guest.node)
-            stale = turn != guest.turn or self._guests.get(guest.pod.metadata.uid) is not guest
-            if not stale and host is not None and host.powered:
-                await self._attempt(action, lambda: self._again(guest, turn, action))
+            node = self._nodes.get(state.node)
+            stale = turn != state.turn or self._pods.get(state.pod.metadata.uid) is not state
+            if not stale and node is not None and node.powered:
+                await self._attempt(action, lambda: self._again(state, turn, action))
 
-        self._agenda.at(self._clock.now() + delay, act)
+        self._delayed.at(self._clock.now() + delay, act)
 
-    async def _again(self, guest: Guest, turn: int, action: Callable[[], Awaitable[None]]) -> None:
-        if turn == guest.turn:
-            self._do(0.0, guest, action)
+    async def _again(self, state: PodState, turn: int, action: Callable[[], Awaitable[None]]) -> None:
+        if turn == state.turn:
+            self._do(0.0, state, action)
 
     async def _attempt(self, action: Callable[[], Awaitable[Any]], retry: Callable[[], Awaitable[None]]) -> None:
-        """Do it; what comes too late is dropped, what the server cannot do now comes again."""
+        """Do a write; one that is out of date (404, 409, 422) is dropped, any other failure is retried."""
         try:
             await action()
         except ApiError as error:
@@ -276,50 +276,50 @@ class SimulatedNodes:
                 logger.debug("a kubelet's write came too late: %s", error)
                 return
             logger.warning("a kubelet's write failed: %s", error)
-            self._agenda.at(self._clock.now() + _RETRY, retry)
+            self._delayed.at(self._clock.now() + _RETRY, retry)
         except (ConnectionError, TimeoutError):
-            self._agenda.at(self._clock.now() + _RETRY, retry)
+            self._delayed.at(self._clock.now() + _RETRY, retry)
 
-    # One pod's life
+    # Actions of a pod
 
-    async def _start(self, guest: Guest) -> None:
+    async def _start(self, state: PodState) -> None:
         now = self._clock.now()
-        host = self._hosts[guest.node]
-        patch = statuses.running(guest.pod, now, host_address(host.index), guest.address, guest.restarts)
-        await self._write(guest, patch)
-        guest.stage, guest.started_at = Stage.RUNNING, now
-        self._note(guest, f"started on {guest.node}" + (f", restart {guest.restarts}" if guest.restarts else ""))
-        self._plan(guest)
+        node = self._nodes[state.node]
+        patch = statuses.running(state.pod, now, host_address(node.index), state.address, state.restarts)
+        await self._write(state, patch)
+        state.stage, state.started_at = PodStage.RUNNING, now
+        self._note(state, f"started on {state.node}" + (f", restart {state.restarts}" if state.restarts else ""))
+        self._schedule_next(state)
 
-    async def _end(self, guest: Guest) -> None:
-        now, code = self._clock.now(), guest.pod.exit_code
-        self._note(guest, f"ended with exit code {code}")
-        if code and guest.pod.spec.restart_policy == "OnFailure":
-            guest.restarts += 1
-            guest.stage = Stage.STARTING
-            self._plan(guest)
+    async def _end(self, state: PodState) -> None:
+        now, code = self._clock.now(), state.pod.exit_code
+        self._note(state, f"ended with exit code {code}")
+        if code and state.pod.spec.restart_policy == "OnFailure":
+            state.restarts += 1
+            state.stage = PodStage.STARTING
+            self._schedule_next(state)
             return
-        await self._write(guest, statuses.ended(guest.pod, guest.started_at, now, code, guest.restarts))
-        guest.stage = Stage.ENDED
-        if guest.node in self._hosts:
-            self._hosts[guest.node].release(guest.pod.metadata.uid, guest.requests)
+        await self._write(state, statuses.ended(state.pod, state.started_at, now, code, state.restarts))
+        state.stage = PodStage.ENDED
+        if state.node in self._nodes:
+            self._nodes[state.node].release(state.pod.metadata.uid, state.requests)
 
-    async def _reject(self, guest: Guest, reason: str, message: str) -> None:
-        await self._write(guest, statuses.rejected(guest.pod, self._clock.now(), reason, message))
+    async def _reject(self, state: PodState, reason: str, message: str) -> None:
+        await self._write(state, statuses.rejected(state.pod, self._clock.now(), reason, message))
 
-    async def _stop(self, guest: Guest) -> None:
-        self._note(guest, "stopped")
-        namespace, name = guest.pod.key
-        await self._client.delete(PODS, name, namespace, uid=guest.pod.metadata.uid, grace_period_seconds=0)
+    async def _stop(self, state: PodState) -> None:
+        self._note(state, "stopped")
+        namespace, name = state.pod.key
+        await self._client.delete(PODS, name, namespace, uid=state.pod.metadata.uid, grace_period_seconds=0)
 
-    async def _write(self, guest: Guest, patch: dict[str, Any]) -> None:
-        namespace, name = guest.pod.key
+    async def _write(self, state: PodState, patch: dict[str, Any]) -> None:
+        namespace, name = state.pod.key
         await self._client.patch(PODS, name, patch, namespace, type="strategic", subresource="status")
 
-    def _note(self, guest: Guest, line: str) -> None:
-        guest.lines.append((self._clock.now(), line))
+    def _note(self, state: PodState, line: str) -> None:
+        state.lines.append((self._clock.now(), line))
 
 
 def _running_first(pod: KubeletPod) -> bool:
-    """Pods that already run keep their seats; those that come later may find them taken."""
+    """Pods that already run are admitted first; they keep the resources that they have."""
     return pod.status.phase != "Running"

@@ -1,4 +1,4 @@
-"""What a simulated kubelet reads of nodes and pods, and the annotations by which a pod says how it behaves.
+"""The fields of nodes and pods that a simulated kubelet reads, and the annotations that control its pods.
 
 muster.dev/start-seconds   how long it takes to start (default: the simulation's)
 muster.dev/run-seconds     how long it runs before it ends; without it a pod that always restarts runs for ever

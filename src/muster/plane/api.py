@@ -1,4 +1,4 @@
-"""The API part of the plane: store, core, security and, when asked, HTTPS; opened and closed in that order.
+"""The API server of the plane: store, core, security and, when asked, HTTPS; opened and closed in that order.
 
 With a data directory everything in it continues where it was: objects, certificates, signing key. Without one, nothing
 outlives the process.
@@ -12,6 +12,7 @@ from muster.api import gates as feature_gates
 from muster.api.errors import ApiError
 from muster.api.gates import FeatureGates
 from muster.api.resources import CONFIG_MAPS, Resource
+from muster.certificates import Authority, private_directory
 from muster.client.local import LocalClient
 from muster.client.protocol import Client, Obj
 from muster.plane.credentials import Credentials
@@ -19,12 +20,11 @@ from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.admission.eviction import BudgetGuard
 from muster.server.auth.authentication import StaticTokens
 from muster.server.auth.bootstrap import bootstrap_policy
-from muster.server.auth.certificates import Authority, private_directory
 from muster.server.auth.security import Security
-from muster.server.backend import Seams
+from muster.server.backend import ServerHooks
 from muster.server.core import ApiServer
 from muster.server.http import HttpServer, Limits, server_tls
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
 
@@ -36,11 +36,11 @@ class Api:
         self.store = store
         self.credentials = credentials
         self.security = Security(store, credentials.signer, tokens)
-        registry = self.security.guarded(build(gates, answers=self.security.answers))
-        self.seams = Seams(issue_token=self.security.accounts.issue, metrics=_metrics)
-        self.core = ApiServer(store, registry, seams=self.seams)
+        registry = self.security.guarded(build_registry(gates, answers=self.security.answers))
+        self.hooks = ServerHooks(issue_token=self.security.accounts.issue, metrics=_metrics)
+        self.core = ApiServer(store, registry, hooks=self.hooks)
         self.client: Client = LocalClient(self.core)
-        self.seams.guard_eviction = BudgetGuard(self.client)
+        self.hooks.guard_eviction = BudgetGuard(self.client)
         self._gate = self.security.gate(self.core, registry)
         self._http: HttpServer | None = None
 
@@ -52,7 +52,7 @@ class Api:
         gates: FeatureGates = feature_gates.DEFAULT,
         token_file: Path | None = None,
     ) -> Api:
-        """Open the store and bring in what every cluster starts with."""
+        """Open the store and create the objects that every cluster starts with."""
         tokens = StaticTokens.read(token_file) if token_file is not None else StaticTokens()
         store = _open_store(data)
         try:
@@ -71,7 +71,7 @@ class Api:
         self._http = HttpServer(self._gate.admit, self._gate.answer, limits)
         tls = server_tls(self.credentials.for_server(host), self.credentials.authority.pem)
         await self._http.start(host, port, tls)
-        # Whoever listens everywhere is reached here under the loopback address, which the certificate names.
+        # Who listens on all addresses is reached from here by the loopback address, which the certificate names.
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         shown = f"[{here}]" if ":" in here else here
         return f"https://{shown}:{self._http.port}"
@@ -102,9 +102,9 @@ async def ensure(client: Client, resource: Resource, obj: Obj) -> None:
 
 
 async def publish_authority(client: Client, pem: str) -> None:
-    """Tell other servers of the cluster whose client certificates to trust, where they look for it.
+    """Write the ConfigMap from which extension API servers read which client certificates to trust.
 
-    They also ask for an authority of proxies. There is no proxy here: that key is thrown away.
+    They also require a CA of front proxies. There is no proxy here, so the key of that CA is not kept.
     """
     meta = {"name": "extension-apiserver-authentication", "namespace": "kube-system"}
     data = {

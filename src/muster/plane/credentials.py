@@ -1,6 +1,6 @@
-"""What proves that we are the server and that an administrator is one: CA, server certificate, admin kubeconfig.
+"""The credentials of one control plane: CA, server certificate, administrator certificate and kubeconfig.
 
-In a data directory everything lives under `pki/`, readable by its owner only; without one it lives in memory.
+In a data directory everything is kept under `pki/`, readable by its owner only; without one it is kept in memory.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from muster.client.config import ClientConfig
-from muster.server.auth.certificates import (
+from muster.certificates import (
     DEFAULT_NAMES,
     Authority,
     Pair,
@@ -21,6 +20,7 @@ from muster.server.auth.certificates import (
     private_directory,
     write_private,
 )
+from muster.client.config import ClientConfig
 from muster.server.auth.tokens import TokenSigner
 
 ADMIN = "kubernetes-admin"
@@ -28,7 +28,7 @@ MASTERS = "system:masters"
 
 
 class Credentials:
-    """The keys of one control plane."""
+    """The CA, the token signing key and the certificates of one control plane."""
 
     def __init__(self, data: Path | None = None) -> None:
         self._directory = private_directory(data / "pki") if data is not None else None

@@ -1,4 +1,4 @@
-"""What to start, as one value."""
+"""The options of an embedded control plane."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muster.api.gates import DEFAULT, FeatureGates
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """The simulated nodes: how many, how large, and how they stand in racks and blocks."""
+    """The simulated nodes: how many, how large, and how many are in a rack and a block."""
 
     count: int = 0
     cpu: str = "64"
@@ -22,7 +22,7 @@ class NodeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Every part can be left out; the API server is always there. Without `data` nothing is kept."""
+    """Every component but the API server can be left out. Without `data` nothing is kept."""
 
     data: Path | None = None
     https: bool = True
@@ -35,4 +35,4 @@ class Options:
     scheduler_config: Path | None = None
     nodes: NodeOptions = field(default_factory=NodeOptions)
     gates: FeatureGates = DEFAULT
-    freeze: bool = True  # tell the collector to leave alone what is alive after the start
+    freeze: bool = True  # exclude what is alive after the start from garbage collection (gc.freeze)

@@ -1,7 +1,6 @@
 """The embedded control plane: API server, controllers, nodes, scheduler, started in that order and stopped in reverse.
 
-All parts inside talk to the server's core through the in-process client; everybody else comes in through HTTPS and
-the gate.
+All components use the in-process client of the server's core; requests from outside come through HTTPS and the gate.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import Any
 
 from muster.client.protocol import Client
 from muster.plane.api import Api
+from muster.plane.components import Component, Controllers, Nodes, RoleAggregator, Scheduler
 from muster.plane.options import Options
-from muster.plane.parts import Controllers, Nodes, Part, Roles, Scheduler
 from muster.server.store.records import StoreFailedError
 
 log = logging.getLogger(__name__)
@@ -27,7 +26,7 @@ class Plane:
         self.options = options or Options()
         self.url = ""
         self._api: Api | None = None
-        self._parts: list[Part] = []
+        self._components: list[Component] = []
 
     @property
     def api(self) -> Api:
@@ -48,35 +47,37 @@ class Plane:
                 self.url = await self._api.serve(options.host, options.port)
                 if options.kubeconfig is not None:
                     self._api.credentials.write_kubeconfig(options.kubeconfig, self.url)
-            for part in self._chosen():
-                self._parts.append(part)
-                await part.start(self.client, options)
+            for component in self._selected():
+                self._components.append(component)
+                await component.start(self.client, options)
         except BaseException:
             await self.stop()
             raise
         if options.freeze:
-            # What is alive now stays alive: the collector need not look at it again.
+            # What is alive now stays alive: garbage collection need not visit it again.
             gc.collect()
             gc.freeze()
 
-    def _chosen(self) -> list[Part]:
-        parts: list[Part] = []
+    def _selected(self) -> list[Component]:
+        components: list[Component] = []
         if self.options.controllers:
-            parts += [Controllers(), Roles(self.api.security.authorizer)]
+            components += [Controllers(), RoleAggregator(self.api.security.authorizer)]
         if self.options.nodes.count:
             nodes = Nodes()
-            self.api.seams.pod_log = nodes.pod_log
-            parts.append(nodes)
+            self.api.hooks.pod_log = nodes.pod_log
+            components.append(nodes)
         if self.options.scheduler:
             scheduler = Scheduler()
-            self.api.seams.health["scheduler"] = scheduler.trouble
-            self.api.seams.metrics = scheduler.metrics
-            parts.append(scheduler)
-        return parts
+            self.api.hooks.health["scheduler"] = scheduler.health_error
+            self.api.hooks.metrics = scheduler.metrics
+            components.append(scheduler)
+        return components
 
     async def failure(self) -> BaseException:
-        """Wait until a part ends by itself or the store fails, which none should; gives what happened."""
-        tasks: dict[asyncio.Task[Any], Part] = {part.task: part for part in self._parts if part.task is not None}
+        """Wait until a component ends by itself or the store fails, which none should; gives what happened."""
+        tasks: dict[asyncio.Task[Any], Component] = {
+            component.task: component for component in self._components if component.task is not None
+        }
         broken = asyncio.create_task(self.api.store.broken())
         try:
             done, _ = await asyncio.wait({broken, *tasks}, return_when=asyncio.FIRST_COMPLETED)
@@ -89,13 +90,13 @@ class Plane:
         return error or RuntimeError(f"{tasks[ended].name} ended")
 
     async def stop(self) -> None:
-        """Stop in reverse order; each part gets its turn even if another one fails to stop."""
-        while self._parts:
-            part = self._parts.pop()
+        """Stop in reverse order; each component gets its turn even if another one fails to stop."""
+        while self._components:
+            component = self._components.pop()
             try:
-                await part.stop()
+                await component.stop()
             except Exception:
-                log.exception("%s did not stop cleanly", part.name)
+                log.exception("%s did not stop cleanly", component.name)
         if self._api is not None:
             api, self._api = self._api, None
             await api.close()

@@ -1,4 +1,4 @@
-"""What all verbs share: the store, the kinds, the clock, and the seams to other rooms."""
+"""What the handlers of all verbs share: the store, the served kinds, the clock, and the hooks of other packages."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from muster.server import codec
-from muster.server.request import Request, Response, User, WatchStream
+from muster.server.registry import Registry
+from muster.server.request import Request, Response, WatchStream
 from muster.server.resources.kind import Obj, Write
-from muster.server.resources.served import Registry
 from muster.server.store.base import Store
 
-# (user, verb, group, resource, subresource, namespace, name, path) -> None, or raises 403
-Authorizer = Callable[[User, str, str, str, str, str, str, str], Awaitable[None] | None]
 PodLog = Callable[[Obj, Request], Awaitable[Response | WatchStream]]
 TokenIssuer = Callable[[str, str, Obj], Obj]  # (namespace, service account, TokenRequest) -> TokenRequest
 EvictionGuard = Callable[[Obj, Write], Awaitable[None]]  # raises 429 when a disruption budget forbids it
 
 
 @dataclass(slots=True)
-class Seams:
-    """What other rooms plug in. Each has a plain fallback, so that the core works alone."""
+class ServerHooks:
+    """Functions that other packages provide. Each has a fallback, so that the server works without them."""
 
-    authorize: Authorizer | None = None
     pod_log: PodLog | None = None
     issue_token: TokenIssuer | None = None
     guard_eviction: EvictionGuard | None = None
@@ -79,5 +76,5 @@ class Backend:
     reader: StoreReader
     clock: Callable[[], float]
     rng: random.Random
-    seams: Seams
+    hooks: ServerHooks
     closing: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from muster.api.errors import NOT_SUPPORTED, FieldError, bad_request, invalid, unsupported_media_type
-from muster.server import duplicates, fields, protobuf, schema, yaml_bodies
+from muster.server import fields, json_bodies, protobuf, schema, yaml_bodies
 from muster.server.call import Call
 from muster.server.request import JSON, PROTOBUF, YAML, Request
 from muster.server.resources.kind import Obj
@@ -29,7 +29,7 @@ def decode(request: Request, default: tuple[str, str, str] | None = None) -> tup
     media = media_type(request)
     repeated: list[str] = []
     if media == JSON or media == "*/*":
-        value, repeated = duplicates.decode_json(request.body)
+        value, repeated = json_bodies.decode_json(request.body)
     elif media == PROTOBUF:
         value = protobuf.decode(request.body, default)
     elif media in YAML_TYPES:

@@ -40,7 +40,7 @@ def load(kind: Kind, record: Record) -> Obj:
 
 
 def storage_api_version(kind: Kind) -> str:
-    return kind.face.api_version if kind.face is not None else kind.api_version(kind.stored_as)
+    return kind.alternate.api_version if kind.alternate is not None else kind.api_version(kind.stored_as)
 
 
 def encode(obj: Obj, revision: int) -> bytes:
@@ -62,10 +62,10 @@ def copy(obj: Obj) -> Obj:
     return _decode(_encode(obj))
 
 
-def inward(kind: Kind, version: str, obj: Obj) -> Obj:
+def to_storage(kind: Kind, version: str, obj: Obj) -> Obj:
     """An object as a client sent it, in the storage version."""
-    if kind.face is not None:
-        return kind.face.inward(obj)
+    if kind.alternate is not None:
+        return kind.alternate.to_storage(obj)
     if version != kind.stored_as:
         if version not in kind.alike and kind.convert is not None:
             obj = kind.convert(obj, kind.stored_as)
@@ -73,10 +73,10 @@ def inward(kind: Kind, version: str, obj: Obj) -> Obj:
     return obj
 
 
-def outward(kind: Kind, version: str, obj: Obj) -> Obj:
+def to_version(kind: Kind, version: str, obj: Obj) -> Obj:
     """A storage-version object in the asked version."""
-    if kind.face is not None:
-        return kind.face.outward(obj)
+    if kind.alternate is not None:
+        return kind.alternate.to_version(obj)
     if version != kind.stored_as:
         if version not in kind.alike and kind.convert is not None:
             obj = kind.convert(obj, version)
@@ -85,7 +85,7 @@ def outward(kind: Kind, version: str, obj: Obj) -> Obj:
 
 
 def shows_stored_bytes(kind: Kind, version: str) -> bool:
-    return kind.face is None and (version == kind.stored_as or version in kind.alike)
+    return kind.alternate is None and (version == kind.stored_as or version in kind.alike)
 
 
 class View:
@@ -104,20 +104,20 @@ class View:
         """The whole object, as a get answers."""
         if self.direct:
             return self.head + record.body[1:]
-        return _encode(outward(self.kind, self.version, load(self.kind, record)))
+        return _encode(to_version(self.kind, self.version, load(self.kind, record)))
 
     def item(self, record: Record) -> bytes:
         """The object as an item of a list: without kind and apiVersion."""
         if self.direct:
             return record.body
-        obj = outward(self.kind, self.version, load(self.kind, record))
+        obj = to_version(self.kind, self.version, load(self.kind, record))
         obj.pop("kind", None)
         obj.pop("apiVersion", None)
         return _encode(obj)
 
     def encode(self, obj: Obj) -> bytes:
         """An object that is not stored (a dry run) in this version."""
-        return _encode(outward(self.kind, self.version, obj))
+        return _encode(to_version(self.kind, self.version, obj))
 
 
 def labels_of(record: Record) -> dict[str, str]:

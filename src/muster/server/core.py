@@ -1,12 +1,12 @@
 """The API server itself: from a request to a response or a watch stream. No HTTP library, no socket.
 
-`handle` routes, asks the authorizer, negotiates the form and calls the verb. Every failure leaves here as a Status; an
-error that nobody foresaw is logged and becomes a 500 that tells the client nothing of our insides.
+`handle` routes, negotiates the form of the answer and calls the handler of the verb. Every failure leaves here as a
+Status; an error that is not foreseen is logged and answered with 500. Authorization is not done here:
+`muster.server.auth.gate` does it for requests from outside, and in-process clients have all rights.
 """
 
 from __future__ import annotations
 
-import inspect
 import logging
 import random
 import time
@@ -14,32 +14,31 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
-import msgspec
-
-from muster.api.errors import ApiError, internal, method_not_allowed, no_such_path, not_found
+from muster.api.errors import ApiError, method_not_allowed, no_such_path, not_found
 from muster.client.local import LocalClient, RawEvent
-from muster.server import frames, listing, media, metadata
+from muster.server import frames, media, metadata, object_lister
 from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.admission.eviction import BudgetGuard
-from muster.server.backend import Authorizer, Backend, Seams, StoreReader
+from muster.server.backend import Backend, ServerHooks, StoreReader
 from muster.server.bodies import decode_object
 from muster.server.call import Call, check_dry_run
-from muster.server.deleting import Deleting, delete_options
 from muster.server.discovery import Discovery
+from muster.server.error_status import error_response
 from muster.server.health import Health
-from muster.server.listing import Listing, parse_revision, reach
+from muster.server.object_deleter import ObjectDeleter, delete_options
+from muster.server.object_lister import ObjectLister, parse_revision, reach
+from muster.server.object_patcher import ObjectPatcher
+from muster.server.object_writer import ObjectWriter, Outcome, put, shown
 from muster.server.openapi import OpenApi
-from muster.server.patching import Patching
-from muster.server.paths import ResourcePath, parse
+from muster.server.paths import ResourcePath
+from muster.server.registry import Registry
 from muster.server.request import ADMIN, Request, Response, User, WatchStream
 from muster.server.resources.kind import Obj, Write
-from muster.server.resources.served import Registry
 from muster.server.store.base import Store
 from muster.server.store.records import StoreFailedError
 from muster.server.subresources import Subresources
 from muster.server.table import Printer
-from muster.server.watching import Watch
-from muster.server.writing import Outcome, Writing, put, shown
+from muster.server.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -48,15 +47,14 @@ _ONE_OBJECT = frozenset(("get", "update", "patch", "delete"))
 
 
 class ApiServer:
-    """The core. One per store; call it from one event loop."""
+    """The API server. One per store; call it from one event loop."""
 
     def __init__(
         self,
         store: Store,
         registry: Registry,
         *,
-        authorizer: Authorizer | None = None,
-        seams: Seams | None = None,
+        hooks: ServerHooks | None = None,
         clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
         user: User = ADMIN,
@@ -64,24 +62,22 @@ class ApiServer:
         self.store = store
         self.user = user  # who in-process clients are
         self.registry = registry
-        self.seams = seams or Seams()
-        if authorizer is not None:
-            self.seams.authorize = authorizer
+        self.hooks = hooks or ServerHooks()
         self.reader = StoreReader(store, registry)
-        self.backend = Backend(store, registry, self.reader, clock, rng or random.Random(), self.seams)
-        if self.seams.guard_eviction is None:
-            self.seams.guard_eviction = BudgetGuard(LocalClient(self), clock)
-        self._writing = Writing(self.backend)
-        self._deleting = Deleting(self.backend, self._writing)
-        self._patching = Patching(self.backend, self._writing)
-        self._listing = Listing(self.backend)
-        self._subresources = Subresources(self.backend, self._writing, self._deleting, self._patching)
+        self.backend = Backend(store, registry, self.reader, clock, rng or random.Random(), self.hooks)
+        if self.hooks.guard_eviction is None:
+            self.hooks.guard_eviction = BudgetGuard(LocalClient(self), clock)
+        self._writer = ObjectWriter(self.backend)
+        self._deleter = ObjectDeleter(self.backend, self._writer)
+        self._patcher = ObjectPatcher(self.backend, self._writer)
+        self._lister = ObjectLister(self.backend)
+        self._subresources = Subresources(self.backend, self._writer, self._deleter, self._patcher)
         self._discovery = Discovery(registry)
         self._health = Health(self.backend)
         self._openapi = OpenApi(registry)
 
     async def bootstrap(self) -> None:
-        """Create what every cluster has from the start, where it is missing."""
+        """Create the objects that every cluster has from the start, where they are missing."""
         client = LocalClient(self)
         for resource, obj in bootstrap_objects():
             try:
@@ -95,15 +91,15 @@ class ApiServer:
         try:
             return await self._route(request)
         except ApiError as error:
-            # A refusal may rest on a write that is accepted but not yet durable: let that settle before saying so.
+            # The error may be caused by a write that is accepted but not yet durable: wait for it before answering.
             if request.method not in ("GET", "HEAD"):
                 await self.store.settle()
-            return failure(error)
+            return error_response(error)
         except StoreFailedError as error:
-            return failure(internal(f"the store takes no more writes: {error}"))
-        except Exception:
+            return error_response(error)
+        except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
-            return failure(internal("Internal error occurred: see the server's log"))
+            return error_response(error)
 
     async def ask(
         self, method: str, path: str, query: Mapping[str, str], body: bytes, content_type: str
@@ -118,11 +114,9 @@ class ApiServer:
     async def follow(self, path: str, query: Mapping[str, str]) -> AsyncIterator[list[RawEvent]]:
         """A watch of an in-process client, without frames around the objects."""
         request = Request("GET", path, _spread(query), {}, b"", self.user)
-        where = parse(path)
-        if where is None or not where.plural:
+        if request.target is None or not request.target.plural:
             raise no_such_path()
-        call = self._call(request, where)
-        await self._authorize(request, "watch", call)
+        call = self._call(request, request.target)
         view = call.view
         watch = await Watch(self.backend, call).open(call)
         async with aclosing(watch.batches()) as batches:
@@ -135,42 +129,18 @@ class ApiServer:
         self.store.wake()
 
     async def _route(self, request: Request) -> Response | WatchStream:
-        where = parse(request.path)
+        where = request.target
         if where is None or not where.plural:
-            await self._authorize(request, request.method.lower(), None)
-            page = self._discovery.answer(request, where) or self._health.answer(request)
-            page = page or self._openapi.answer(request)
+            page = self._discovery.answer(request) or self._health.answer(request) or self._openapi.answer(request)
             if page is None:
                 raise no_such_path()
             return page
         call = self._call(request, where)
-        await self._authorize(request, call.verb, call)
         answer = await self._dispatch(call)
         if isinstance(answer, Response):
             # A change that lost a race was computed again, and may have warned again.
             answer.warnings += dict.fromkeys(call.warnings)
         return answer
-
-    async def _authorize(self, request: Request, verb: str, call: Call | None) -> None:
-        check = self.seams.authorize
-        if check is None:
-            return
-        if call is None:
-            asked = check(request.user, verb, "", "", "", "", "", request.path)
-        else:
-            where = call.path
-            asked = check(
-                request.user,
-                verb,
-                where.group,
-                where.plural,
-                where.subresource,
-                where.namespace,
-                where.name,
-                request.path,
-            )
-        if inspect.isawaitable(asked):
-            await asked
 
     def _call(self, request: Request, where: ResourcePath) -> Call:
         view = self.registry.view(where.group, where.version, where.plural)
@@ -211,7 +181,7 @@ class ApiServer:
             case "update":
                 return await self._update(call)
             case "patch":
-                return self._written(call, await self._patching.patch(call))
+                return self._written(call, await self._patcher.patch(call))
             case _:
                 return await self._delete(call)
 
@@ -229,10 +199,10 @@ class ApiServer:
         return media.answer(200, call.view.object(record), call.form)
 
     async def _list(self, call: Call) -> Response:
-        page = await self._listing.page(call)
+        page = await self._lister.page(call)
         if call.form.shape:
             return media.answer(200, media.encode(Printer(self.backend, call).page(page)), call.form)
-        return media.answer(200, listing.body(call, page), call.form)
+        return media.answer(200, object_lister.body(call, page), call.form)
 
     async def _watch(self, call: Call) -> WatchStream:
         call.form = media.negotiate(call.request.headers.get("accept", ""))
@@ -248,7 +218,7 @@ class ApiServer:
         obj = decode_object(call)
         if call.kind.answer is not None:
             return await self._review(call, obj)
-        return self._written(call, await self._writing.create(call, obj))
+        return self._written(call, await self._writer.create(call, obj))
 
     async def _review(self, call: Call, obj: Obj) -> Response:
         write = Write(call.kind, "CREATE", call.namespace, "", "", call.user, call.dry_run, self.reader, call.warnings)
@@ -261,28 +231,28 @@ class ApiServer:
         obj = decode_object(call)
         missing = call.kind.create_on_update and self.store.head(call.kind.table, call.key) is None
         if missing and not metadata.of(obj).get("resourceVersion"):
-            return self._written(call, await self._writing.create(call, obj))
+            return self._written(call, await self._writer.create(call, obj))
         make, expected = put(call, obj)
-        return self._written(call, await self._writing.change(call, make, expected=expected))
+        return self._written(call, await self._writer.change(call, make, expected=expected))
 
     async def _delete(self, call: Call) -> Response:
-        outcome = await self._deleting.delete(call, delete_options(call))
+        outcome = await self._deleter.delete(call, delete_options(call))
         if outcome.removed and not call.kind.returns_deleted:
             return Response(200, media.encode(_success(call, outcome.obj)))
         return self._written(call, outcome)
 
     async def _delete_collection(self, call: Call) -> Response:
         options = delete_options(call)
-        page = await self._listing.page(call)
+        page = await self._lister.page(call)
         for record in page.records:
             one = Call(call.request, "delete", call.kind, call.view, _at(call.path, record.key), call.form)
             one.dry_run = call.dry_run
             try:
-                await self._deleting.delete(one, options)
+                await self._deleter.delete(one, options)
             except ApiError as error:
                 if error.code != 404:
                     raise
-        return media.answer(200, listing.body(call, page), call.form)
+        return media.answer(200, object_lister.body(call, page), call.form)
 
     def _written(self, call: Call, outcome: Outcome) -> Response:
         status = 201 if outcome.created else 200
@@ -293,12 +263,6 @@ class ApiServer:
 
 def _spread(query: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     return {name: (value,) for name, value in query.items()}
-
-
-def failure(error: ApiError) -> Response:
-    """A refusal as a Status."""
-    headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
-    return Response(error.code, msgspec.json.encode(error.status()), headers=headers)
 
 
 def _verb(request: Request, where: ResourcePath) -> str:

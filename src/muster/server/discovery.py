@@ -1,4 +1,4 @@
-"""What is served, told to clients: aggregated discovery in exactly the version asked for, and the older pages."""
+"""Discovery: aggregated discovery in the version that the client asks for, and the unaggregated pages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from muster.api.errors import no_such_path
 from muster.server import media
 from muster.server.media import encode
 from muster.server.paths import ResourcePath
+from muster.server.registry import Registry
 from muster.server.request import JSON, Request, Response
 from muster.server.resources.kind import Kind
-from muster.server.resources.served import Registry
 
 _AGGREGATED_VERSIONS = ("v2", "v2beta1")
 _READ_WRITE = ("get", "patch", "update")
@@ -40,12 +40,12 @@ class Discovery:
         self._groups = registry.groups()
         self._pages: dict[tuple[str, str], Response] = {}
 
-    def answer(self, request: Request, where: ResourcePath | None) -> Response | None:
+    def answer(self, request: Request) -> Response | None:
         """The page at a path, or None when it is not a discovery page."""
         if request.method not in ("GET", "HEAD"):
             return None
-        if where is not None:
-            return self._resources(where)
+        if request.target is not None:
+            return self._resources(request.target)
         path = request.path.strip("/")
         if path in ("api", "apis"):
             return self._groups_page(path, request)

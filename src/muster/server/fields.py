@@ -65,7 +65,7 @@ def decode(
     """The canonical object and the warnings that go with it.
 
     `mode` is the request's fieldValidation (Strict, Warn or Ignore); `duplicates` are the repeated fields that
-    `muster.server.duplicates` found in the body. A patched object fails with 422, as the patch and not the body is
+    `muster.server.json_bodies` found in the body. A patched object fails with 422, as the patch and not the body is
     at fault; anything else with 400.
     """
     problems: Problems = []

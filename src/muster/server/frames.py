@@ -11,7 +11,8 @@ import msgspec
 from muster.api.errors import ApiError
 from muster.server.call import Call
 from muster.server.codec import View
-from muster.server.watching import BOOKMARK, Event, Watch
+from muster.server.error_status import error_event
+from muster.server.watch import BOOKMARK, Event, Watch
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -25,7 +26,7 @@ async def stream(watch: Watch, frame: Frame) -> AsyncGenerator[bytes, None]:
             async for batch in batches:
                 yield b"".join(map(frame, batch))
     except ApiError as error:
-        yield msgspec.json.encode({"type": "ERROR", "object": error.status()}) + b"\n"
+        yield error_event(error)
 
 
 def plain(view: View) -> Frame:

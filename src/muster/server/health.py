@@ -41,8 +41,8 @@ class Health:
             return Response(200, encode(VERSION))
         if first in _CHECKED:
             return self._checked(request, first, rest)
-        if first == "metrics" and not rest and self._backend.seams.metrics is not None:
-            return Response(200, self._backend.seams.metrics(), "text/plain; version=0.0.4; charset=utf-8")
+        if first == "metrics" and not rest and self._backend.hooks.metrics is not None:
+            return Response(200, self._backend.hooks.metrics(), "text/plain; version=0.0.4; charset=utf-8")
         return None
 
     def _checks(self, page: str) -> dict[str, str]:
@@ -51,7 +51,7 @@ class Health:
         checks = {"ping": "", "log": "", "etcd": self._backend.store.failure}
         if page == "readyz":
             checks["shutdown"] = "process is shutting down" if self._backend.closing else ""
-        for name, check in self._backend.seams.health.items():
+        for name, check in self._backend.hooks.health.items():
             checks[name] = check()
         return checks
 

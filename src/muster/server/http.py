@@ -1,6 +1,6 @@
-"""The HTTP face of the server: bytes in, `Request` out; `Response` or `WatchStream` in, bytes out. Nothing else.
+"""The HTTP adapter of the server: bytes in, `Request` out; `Response` or `WatchStream` in, bytes out. Nothing else.
 
-Limits live here, because they are about connections: body and header sizes, requests in flight, time to read a body,
+Limits are here, because they are about connections: body and header sizes, requests in flight, time to read a body,
 to answer, and to take an answer. Watches and followed logs may run long and count towards no limit. What is logged is
 method, path and status; never a header, a query or a body.
 """
@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, unquote
 
-import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
 from muster.api.errors import ApiError, bad_request, timeout, too_large, too_many_requests
-from muster.server.auth.authentication import Presented
-from muster.server.auth.certificates import Pair
-from muster.server.request import JSON, Request, Response, WatchStream
+from muster.certificates import Pair
+from muster.server.auth.authentication import CallerCredentials
+from muster.server.error_status import error_response
+from muster.server.request import Request, Response, WatchStream
 
 log = logging.getLogger(__name__)
 
-Admit = Callable[[Request, Presented], None]  # sets the user, or raises; sees a request without its body
+Admit = Callable[[Request, CallerCredentials], None]  # sets the user, or raises; sees a request without its body
 Handle = Callable[[Request], Awaitable[Response | WatchStream]]
 _READS = frozenset(("GET", "HEAD", "OPTIONS"))
 _COMPRESS_ABOVE = 128 * 1024
@@ -86,7 +86,7 @@ class HttpServer:
         if self._server is not None:
             self._server.pre_shutdown()
             await self._server.shutdown(grace)
-            await self._server.hang_up()
+            await self._server.abort_open()
         self._listener = self._server = None
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
@@ -105,7 +105,7 @@ class HttpServer:
         if not path.startswith("/"):
             raise bad_request("the request target must be a path")
         request = Request(http.method, _clean(path), _arguments(query) if query else {}, http.headers)
-        self._admit(request, _presented(http))
+        self._admit(request, _credentials(http))
         if http.method in _READS:
             if _runs_long(request):
                 return await self._serve(http, request)
@@ -168,7 +168,7 @@ class HttpServer:
         for warning in answer.warnings:
             headers.add("Warning", f"299 - {_quoted(warning)}")
         if len(body) > _COMPRESS_ABOVE and "gzip" in http.headers.get("Accept-Encoding", ""):
-            # Off the loop: a big list takes long enough to be felt by everybody else.
+            # In a thread: compressing a big list would block the event loop for too long.
             body = await asyncio.to_thread(_gzip, body)
             headers["Content-Encoding"] = "gzip"
             headers["Vary"] = "Accept-Encoding"
@@ -178,7 +178,7 @@ class HttpServer:
         return response
 
     async def _send_whole(self, http: web.BaseRequest, response: web.Response) -> None:
-        """Send a large answer while somebody is counting the seconds."""
+        """Send a large answer within the time that a client has to take it."""
         try:
             async with asyncio.timeout(self._limits.client_seconds):
                 await response.prepare(http)
@@ -207,7 +207,7 @@ class HttpServer:
 
 
 class _Connection(web.RequestHandler):
-    """A connection that ends its watch when the client goes away, and says every error as a Status."""
+    """A connection that ends its watch when the client goes away, and answers every error with a Status."""
 
     streaming: asyncio.Task[Any] | None = None
 
@@ -252,8 +252,8 @@ class _Server(web.Server):
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
 
-    async def hang_up(self) -> None:
-        """Close what is still open without waiting for the other side's goodbye."""
+    async def abort_open(self) -> None:
+        """Abort the connections that are still open, without a TLS shutdown handshake."""
         for transport in self._open.values():
             transport.abort()
         # The sockets close in the next turns of the loop; the loop may be closed right after us.
@@ -262,13 +262,9 @@ class _Server(web.Server):
 
 
 def refusal(error: ApiError) -> web.Response:
-    """An error that never reached the core."""
-    headers = _headers(JSON, {})
-    if error.retry_after is not None:
-        headers["Retry-After"] = str(error.retry_after)
-    if error.code == 401:
-        headers["WWW-Authenticate"] = 'Bearer realm="kubernetes"'
-    return web.Response(body=msgspec.json.encode(error.status()), status=error.code, headers=headers)
+    """The answer to a request that never reached the core."""
+    answer = error_response(error)
+    return web.Response(body=answer.body, status=answer.status, headers=_headers(answer.content_type, answer.headers))
 
 
 def server_tls(pair: Pair, client_ca: bytes) -> ssl.SSLContext:
@@ -286,7 +282,7 @@ def server_tls(pair: Pair, client_ca: bytes) -> ssl.SSLContext:
     return context
 
 
-def _presented(http: web.BaseRequest) -> Presented:
+def _credentials(http: web.BaseRequest) -> CallerCredentials:
     headers = http.headers
     transport = http.transport
     certificate = transport.get_extra_info("peercert") if transport is not None else None
@@ -295,7 +291,7 @@ def _presented(http: web.BaseRequest) -> Presented:
         found = ((name.lower(), value) for name, value in headers.items())
         impersonate = tuple(pair for pair in found if pair[0].startswith("impersonate-"))
     subject = certificate["subject"] if certificate else ()
-    return Presented(subject, headers.get("Authorization", ""), impersonate)
+    return CallerCredentials(subject, headers.get("Authorization", ""), impersonate)
 
 
 def _clean(path: str) -> str:
@@ -312,7 +308,8 @@ def _arguments(query: str) -> dict[str, tuple[str, ...]]:
 
 
 def _runs_long(request: Request) -> bool:
-    return request.flag("watch") or request.flag("follow") or "/watch/" in request.path
+    target = request.target
+    return request.flag("watch") or request.flag("follow") or (target is not None and target.watch)
 
 
 def _headers(content_type: str, more: dict[str, str]) -> CIMultiDict[str]:

@@ -1,4 +1,7 @@
-"""From a URL path to what is meant: a resource (and its version, namespace, name, subresource) or another page."""
+"""Parses the path of a request: a resource with its group, version, namespace, name and subresource, or another page.
+
+`muster.server.request.Request` calls `parse` once; authorization, routing and discovery read `Request.target`.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from dataclasses import dataclass
 _NAMESPACE_SUBRESOURCES = frozenset(("status", "finalize"))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ResourcePath:
-    """A path below one group-version. `plural` is empty for the group-version's own page."""
+    """A path below one group-version. `plural` is empty for the group-version's own discovery page."""
 
     group: str
     version: str
@@ -25,19 +28,18 @@ def parse(path: str) -> ResourcePath | None:
     """The resource path, or None for paths outside /api/V and /apis/G/V."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) >= 2:
-        found, rest = ResourcePath("", parts[1]), parts[2:]
+        group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) >= 3:
-        found, rest = ResourcePath(parts[1], parts[2]), parts[3:]
+        group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
-    if rest and rest[0] == "watch":
-        found.watch = True
+    watch = bool(rest) and rest[0] == "watch"
+    if watch:
         rest = rest[1:]
-    if rest and rest[0] == "namespaces" and len(rest) >= 3 and rest[2] not in _NAMESPACE_SUBRESOURCES:
-        found.namespace = rest[1]
-        rest = rest[2:]
-    if rest:
-        found.plural = rest[0]
-        found.name = rest[1] if len(rest) > 1 else ""
-        found.subresource = "/".join(rest[2:])
-    return found
+    namespace = ""
+    if len(rest) >= 3 and rest[0] == "namespaces" and rest[2] not in _NAMESPACE_SUBRESOURCES:
+        namespace, rest = rest[1], rest[2:]
+    if not rest:
+        return ResourcePath(group, version, namespace=namespace, watch=watch)
+    name = rest[1] if len(rest) > 1 else ""
+    return ResourcePath(group, version, rest[0], namespace, name, "/".join(rest[2:]), watch)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from muster.server.paths import ResourcePath, parse
+
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 YAML = "application/yaml"
@@ -34,7 +36,10 @@ ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 @dataclass(slots=True)
 class Request:
-    """One call. Header names are lower case; query values keep their order."""
+    """One call. Header names are lower case; query values keep their order.
+
+    `target` is the parsed path: what is authorized and what is answered cannot differ in how they read it.
+    """
 
     method: str
     path: str
@@ -42,6 +47,10 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
     user: User = ADMIN
+    target: ResourcePath | None = field(init=False)  # None for a path outside /api/V and /apis/G/V
+
+    def __post_init__(self) -> None:
+        self.target = parse(self.path)
 
     def arg(self, name: str, default: str = "") -> str:
         """The first value of a query parameter."""

@@ -7,12 +7,12 @@ from typing import Any
 from muster.api.errors import INVALID, FieldError, bad_request, conflict, invalid
 from muster.server import bodies, codec, fields, media, metadata, schema
 from muster.server.call import Call
-from muster.server.patching import patched, read_patch
+from muster.server.object_patcher import patched, read_patch
+from muster.server.object_writer import MODIFIED, ObjectWriter
 from muster.server.request import Response
 from muster.server.resources.columns import selector_text
 from muster.server.resources.kind import Obj
 from muster.server.store.records import Record
-from muster.server.writing import MODIFIED, Writing
 
 _GROUP, _VERSION, _KIND = "autoscaling", "v1", "Scale"
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -21,8 +21,8 @@ _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimes
 class Scales:
     """GET, PUT and PATCH of /scale."""
 
-    def __init__(self, writing: Writing) -> None:
-        self._writing = writing
+    def __init__(self, writer: ObjectWriter) -> None:
+        self._writer = writer
 
     def show(self, call: Call, record: Record) -> Response:
         return media.answer(200, media.encode(scale_of(codec.load(call.kind, record))), call.form)
@@ -57,7 +57,7 @@ class Scales:
             stored["spec"]["replicas"] = _replicas(call, wanted)
             return stored
 
-        outcome = await self._writing.change(call, make)
+        outcome = await self._writer.change(call, make)
         return media.answer(200, media.encode(scale_of(outcome.obj)), call.form)
 
 

@@ -1,4 +1,4 @@
-"""The pages below an object: status, scale, binding, eviction, log, token, finalize."""
+"""The subresources: status, scale, binding, eviction, log, token, finalize."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from muster.api.errors import (
 from muster.server import bodies, codec, media, metadata
 from muster.server.backend import Backend
 from muster.server.call import Call, check_dry_run
-from muster.server.deleting import DeleteOptions, Deleting, options_from
-from muster.server.patching import Patching
+from muster.server.object_deleter import DeleteOptions, ObjectDeleter, options_from
+from muster.server.object_patcher import ObjectPatcher
+from muster.server.object_writer import MODIFIED, ObjectWriter, put, shown
 from muster.server.request import Request, Response, WatchStream
 from muster.server.resources.kind import Obj, Write
 from muster.server.scales import Scales
 from muster.server.store.records import Record, RevisionMismatchError
-from muster.server.writing import MODIFIED, Writing, put, shown
 
 Answer = Response | WatchStream
 _RACES = 8
@@ -40,13 +40,13 @@ _EVICTED = {
 class Subresources:
     """Routes to one method a subresource and verb."""
 
-    def __init__(self, backend: Backend, writing: Writing, deleting: Deleting, patching: Patching) -> None:
+    def __init__(self, backend: Backend, writer: ObjectWriter, deleter: ObjectDeleter, patcher: ObjectPatcher) -> None:
         self._backend = backend
         self._store = backend.store
-        self._writing = writing
-        self._deleting = deleting
-        self._patching = patching
-        self._scales = Scales(writing)
+        self._writer = writer
+        self._deleter = deleter
+        self._patcher = patcher
+        self._scales = Scales(writer)
         self._routes: dict[tuple[str, str], Callable[[Call], Awaitable[Answer]]] = {
             ("status", "get"): self._get,
             ("status", "update"): self._update,
@@ -84,11 +84,11 @@ class Subresources:
 
     async def _update(self, call: Call) -> Response:
         make, expected = put(call, bodies.decode_object(call))
-        outcome = await self._writing.change(call, make, expected=expected, subresource=call.path.subresource)
+        outcome = await self._writer.change(call, make, expected=expected, subresource=call.path.subresource)
         return media.answer(200, shown(call, outcome), call.form)
 
     async def _patch(self, call: Call) -> Response:
-        return media.answer(200, shown(call, await self._patching.patch(call)), call.form)
+        return media.answer(200, shown(call, await self._patcher.patch(call)), call.form)
 
     # Binding
 
@@ -106,7 +106,7 @@ class Subresources:
             if call.dry_run:
                 break
             try:
-                await self._writing.replace(call.kind, record, pod)
+                await self._writer.replace(call.kind, record, pod)
                 break
             except RevisionMismatchError:
                 continue
@@ -115,7 +115,7 @@ class Subresources:
         return Response(201, _SUCCESS)
 
     def _assigned(self, pod: Obj, node: str, wanted: Obj) -> Obj:
-        """The pod with its node written on it; 409 where that cannot be."""
+        """The pod with `spec.nodeName` set; 409 where it cannot be bound."""
         meta, spec = pod["metadata"], pod["spec"]
         name: str = meta["name"]
         if wanted.get("uid") and wanted["uid"] != meta["uid"]:
@@ -138,7 +138,7 @@ class Subresources:
 
     def _mark_scheduled(self, pod: Obj) -> None:
         status: Obj = pod.setdefault("status", {})
-        # The seat that was kept for the pod is taken now.
+        # The nomination is over: the pod is bound.
         status.pop("nominatedNodeName", None)
         self._set_condition(pod, {"type": "PodScheduled", "status": "True"})
 
@@ -166,7 +166,7 @@ class Subresources:
         record = self._store.head(call.kind.table, call.key)
         if record is None:
             raise not_found("", "pods", call.name)
-        guard = self._backend.seams.guard_eviction
+        guard = self._backend.hooks.guard_eviction
         if guard is not None:
             reader, warnings = self._backend.reader, call.warnings
             where = (call.namespace, call.name, "eviction")
@@ -174,11 +174,11 @@ class Subresources:
             await guard(codec.load(call.kind, record), write)
         if not call.dry_run:
             await self._announce_eviction(call, options)
-        await self._deleting.delete(call, options)
+        await self._deleter.delete(call, options)
         return Response(201, _SUCCESS)
 
     async def _announce_eviction(self, call: Call, options: DeleteOptions) -> None:
-        """Say on the pod why it goes, before it goes."""
+        """Set the DisruptionTarget condition on the pod before it is deleted."""
         for _ in range(_RACES):
             record = self._store.head(call.kind.table, call.key)
             if record is None or (options.uid and options.uid != record.uid):
@@ -190,7 +190,7 @@ class Subresources:
                 return
             self._set_condition(pod, _EVICTED)
             try:
-                stored = await self._writing.replace(call.kind, record, pod)
+                stored = await self._writer.replace(call.kind, record, pod)
             except RevisionMismatchError:
                 continue
             if options.resource_version:
@@ -202,17 +202,17 @@ class Subresources:
     async def _log(self, call: Call) -> Answer:
         pod = codec.load(call.kind, self._record(call))
         _check_container(pod, call.request)
-        if self._backend.seams.pod_log is None:
+        if self._backend.hooks.pod_log is None:
             return Response(200, b"", "text/plain")
-        return await self._backend.seams.pod_log(pod, call.request)
+        return await self._backend.hooks.pod_log(pod, call.request)
 
     async def _token(self, call: Call) -> Response:
         wanted, warnings = bodies.decode_as(call.request, "authentication.k8s.io", "v1", "TokenRequest")
         call.warnings += warnings
         self._record(call)
-        if self._backend.seams.issue_token is None:
+        if self._backend.hooks.issue_token is None:
             raise no_such_path()
-        return media.answer(201, media.encode(self._backend.seams.issue_token(call.namespace, call.name, wanted)))
+        return media.answer(201, media.encode(self._backend.hooks.issue_token(call.namespace, call.name, wanted)))
 
 
 _SUCCESS = media.encode(

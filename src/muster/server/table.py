@@ -10,11 +10,11 @@ from muster.server import codec
 from muster.server.backend import Backend
 from muster.server.call import Call
 from muster.server.frames import INITIAL_EVENTS_END
-from muster.server.listing import Page
+from muster.server.object_lister import Page
 from muster.server.resources.columns import AGE, NAME
 from muster.server.resources.kind import Column, Obj
 from muster.server.store.records import Record
-from muster.server.watching import Event
+from muster.server.watch import Event
 
 _DEFAULT_COLUMNS = (NAME, AGE)
 
@@ -127,7 +127,7 @@ class Printer:
         obj = codec.load(self._call.kind, record)
         row: Obj = {"cells": [_cell(column, obj, self._counts) for column in self._columns]}
         if self._include == "Object":
-            row["object"] = codec.outward(self._call.kind, self._call.view.version, obj)
+            row["object"] = codec.to_version(self._call.kind, self._call.view.version, obj)
         elif self._include == "Metadata":
             row["object"] = {
                 "kind": "PartialObjectMetadata",

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from muster.api.errors import bad_request
-from muster.server.duplicates import MAX_DEPTH
+from muster.server.json_bodies import MAX_DEPTH
 
 MAX_NODES = 100_000  # a second of work; the largest manifests in use have a tenth of it
 

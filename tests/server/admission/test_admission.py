@@ -20,13 +20,13 @@ from muster.api.resources import (
 from muster.client.local import LocalClient
 from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.core import ApiServer
-from muster.server.resources import registry
+from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
 
 
 @pytest.fixture
 async def client() -> LocalClient:
-    made = LocalClient(ApiServer(MemoryStore(), registry.build()))
+    made = LocalClient(ApiServer(MemoryStore(), build_registry()))
     for resource, obj in bootstrap_objects():
         await made.create(resource, obj)
     return made

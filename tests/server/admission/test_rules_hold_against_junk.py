@@ -28,7 +28,7 @@ from muster.api.resources import (
 from muster.client.local import LocalClient
 from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.core import ApiServer
-from muster.server.resources import registry
+from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
 
 Path = tuple[str | int, ...]
@@ -128,7 +128,7 @@ def test_no_field_can_crash_the_server(case: tuple[Resource, dict[str, Any]]):
 
 async def worst_answer(resource: Resource, obj: dict[str, Any]) -> int:
     """The status of creating the object and of writing it again as it was stored."""
-    client = LocalClient(ApiServer(MemoryStore(), registry.build()))
+    client = LocalClient(ApiServer(MemoryStore(), build_registry()))
     for kind, standing in bootstrap_objects():
         await client.create(kind, standing)
     namespace = "default" if resource.namespaced else None

@@ -21,7 +21,7 @@ import pytest
 from muster.api.errors import ApiError
 from muster.server import fields, schema
 from muster.server.apply import managed, merge
-from muster.server.duplicates import decode_json
+from muster.server.json_bodies import decode_json
 from muster.server.patch import json_patch, merge_patch, strategic
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

@@ -6,7 +6,7 @@ import pytest
 from policy_store import a_rule, a_user, grant, put, remove
 
 from muster.api.errors import ApiError
-from muster.server.auth.authentication import Authenticator, Presented, StaticTokens
+from muster.server.auth.authentication import Authenticator, CallerCredentials, StaticTokens
 from muster.server.auth.impersonation import impersonated
 from muster.server.auth.rbac import Authorizer
 from muster.server.auth.service_accounts import ServiceAccounts
@@ -34,7 +34,7 @@ class World:
         return self.accounts.issue("n", "bot", {"spec": spec or {}})["status"]["token"]
 
     def user(self, token: str, path: str = "/api") -> User:
-        return self.authenticator.user(Presented(authorization=f"Bearer {token}"), path)
+        return self.authenticator.user(CallerCredentials(authorization=f"Bearer {token}"), path)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def world() -> World:
     return World()
 
 
-def refused(world: World, presented: Presented, path: str = "/api") -> bool:
+def refused(world: World, presented: CallerCredentials, path: str = "/api") -> bool:
     try:
         world.authenticator.user(presented, path)
     except ApiError as error:
@@ -54,12 +54,12 @@ def refused(world: World, presented: Presented, path: str = "/api") -> bool:
 
 
 def test_a_certificate_names_the_user_and_the_groups(world: World) -> None:
-    user = world.authenticator.user(Presented(SUBJECT), "/api")
+    user = world.authenticator.user(CallerCredentials(SUBJECT), "/api")
     assert (user.name, user.groups) == ("jane", ("devs", "ops", "system:authenticated"))
 
 
 def test_a_certificate_without_a_common_name_proves_nothing(world: World) -> None:
-    assert refused(world, Presented(((("organizationName", "devs"),),)))
+    assert refused(world, CallerCredentials(((("organizationName", "devs"),),)))
 
 
 def test_a_static_token_names_its_user(world: World) -> None:
@@ -87,17 +87,17 @@ def test_a_bad_line_in_a_token_file_is_named_without_the_token(tmp_path: Path) -
 def test_credentials_that_prove_nothing_are_refused_even_where_nobody_may_look(
     world: World, authorization: str
 ) -> None:
-    assert refused(world, Presented(authorization=authorization), "/livez")
+    assert refused(world, CallerCredentials(authorization=authorization), "/livez")
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/healthz", "/version", "/livez/ping"])
 def test_nobody_may_look_at_health_and_version(world: World, path: str) -> None:
-    assert world.authenticator.user(Presented(), path) == ANONYMOUS
+    assert world.authenticator.user(CallerCredentials(), path) == ANONYMOUS
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/api/v1/pods", "/metrics", "/livezz", "/version/x", "/openapi/v3"])
 def test_nobody_may_look_anywhere_else(world: World, path: str) -> None:
-    assert refused(world, Presented(), path)
+    assert refused(world, CallerCredentials(), path)
 
 
 # Service-account tokens
@@ -116,12 +116,12 @@ async def test_a_token_ends_with_its_time(world: World) -> None:
     world.now += 599
     world.user(token)
     world.now += 1
-    assert refused(world, Presented(authorization=f"Bearer {token}"))
+    assert refused(world, CallerCredentials(authorization=f"Bearer {token}"))
 
 
 async def test_a_token_for_another_audience_is_refused(world: World) -> None:
     token = await world.token({"audiences": ["vault"]})
-    assert refused(world, Presented(authorization=f"Bearer {token}"))
+    assert refused(world, CallerCredentials(authorization=f"Bearer {token}"))
     reviewed = world.authenticator.review(token, ("vault", "other"))
     assert reviewed is not None
     assert reviewed[1] == ("vault",)
@@ -131,7 +131,7 @@ async def test_a_token_dies_with_its_account_even_when_one_of_the_same_name_foll
     token = await world.token()
     world.user(token)
     await put(world.store, "ServiceAccount", "bot", "n", uid="another-uid")
-    assert refused(world, Presented(authorization=f"Bearer {token}"))
+    assert refused(world, CallerCredentials(authorization=f"Bearer {token}"))
 
 
 async def test_a_token_bound_to_a_pod_knows_it_and_dies_with_it(world: World) -> None:
@@ -143,7 +143,7 @@ async def test_a_token_bound_to_a_pod_knows_it_and_dies_with_it(world: World) ->
     assert extra["authentication.kubernetes.io/pod-name"] == ("p",)
     assert extra["authentication.kubernetes.io/node-uid"] == ("node-uid",)
     await remove(world.store, "Pod", "p", "n")
-    assert refused(world, Presented(authorization=f"Bearer {token}"))
+    assert refused(world, CallerCredentials(authorization=f"Bearer {token}"))
 
 
 async def test_a_token_cannot_be_bound_to_the_pod_of_another_account(world: World) -> None:

@@ -87,7 +87,7 @@ async def test_without_credentials_only_health_and_version_answer(world: World) 
 
 
 async def test_a_certificate_of_another_authority_does_not_get_in(world: World) -> None:
-    from muster.server.auth.certificates import Authority
+    from muster.certificates import Authority
 
     pair = Authority.create().for_client("kubernetes-admin", ["system:masters"])
     async with world.client(cert_data=pair.cert, key_data=pair.key) as forger:

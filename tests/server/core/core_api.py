@@ -10,7 +10,7 @@ import msgspec
 
 from muster.server.core import ApiServer
 from muster.server.request import ADMIN, JSON, Request, Response, User, WatchStream
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
 
@@ -56,7 +56,7 @@ class Api:
     def __init__(self, store: Store | None = None, clock: Clock | None = None, seed: int = 1) -> None:
         self.clock = clock or Clock()
         self.store = store or MemoryStore(self.clock)
-        self.server = ApiServer(self.store, build(), clock=self.clock, rng=random.Random(seed))
+        self.server = ApiServer(self.store, build_registry(), clock=self.clock, rng=random.Random(seed))
 
     async def start(self) -> Api:
         await self.server.bootstrap()

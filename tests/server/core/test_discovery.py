@@ -118,7 +118,7 @@ async def test_the_version(api: Api) -> None:
 async def test_health_checks_say_what_is_wrong(api: Api) -> None:
     fine = await api.get("/readyz")
     verbose = await api.get("/readyz", verbose="")
-    api.server.seams.health["scheduler"] = lambda: "not synced"
+    api.server.hooks.health["scheduler"] = lambda: "not synced"
     failed = await api.get("/readyz")
     excluded = await api.get("/readyz", exclude="scheduler")
     single = await api.get("/livez/ping")

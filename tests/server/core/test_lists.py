@@ -9,7 +9,7 @@ from core_api import CONFIG_MAPS, PODS, Api, a_config_map, a_pod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.server import listing
+from muster.server import object_lister
 from muster.server.store import table as store_table
 
 
@@ -113,7 +113,7 @@ async def test_an_exact_revision_that_is_too_old_is_410(api: Api) -> None:
 
 
 async def test_a_future_revision_is_waited_for_and_then_504(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "FUTURE_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(object_lister, "FUTURE_WAIT_SECONDS", 0.2)
     future = str(api.store.revision + 1)
     refused = await api.get(CONFIG_MAPS, resourceVersion=future)
     waiting = asyncio.ensure_future(api.get(CONFIG_MAPS, resourceVersion=future))
@@ -177,7 +177,7 @@ async def test_selectors_still_work_on_records_read_back_from_bytes(api: Api) ->
     assert (await api.get(PODS, labelSelector="x=y", fieldSelector="spec.nodeName=n1")).names == ["a"]
 
 
-async def test_events_are_selected_and_shown_by_both_faces(api: Api) -> None:
+async def test_events_are_selected_and_shown_in_both_groups(api: Api) -> None:
     new = "/apis/events.k8s.io/v1/namespaces/default/events"
     old = "/api/v1/namespaces/default/events"
     event = {

@@ -92,7 +92,7 @@ async def test_a_log_comes_from_whoever_runs_the_pod(api: Api) -> None:
     async def words(pod: dict[str, object], request: object) -> Response:
         return Response(200, b"hello\n", "text/plain")
 
-    api.server.seams.pod_log = words
+    api.server.hooks.pod_log = words
     await api.post(PODS, a_pod("p", nodeName="n1"))
     shown = await api.get(f"{PODS}/p/log")
     wrong = await api.get(f"{PODS}/p/log", container="other")
@@ -102,7 +102,7 @@ async def test_a_log_comes_from_whoever_runs_the_pod(api: Api) -> None:
 
 
 async def test_a_token_comes_from_the_issuer(api: Api) -> None:
-    api.server.seams.issue_token = lambda namespace, name, request: {**request, "status": {"token": name}}
+    api.server.hooks.issue_token = lambda namespace, name, request: {**request, "status": {"token": name}}
     path = "/api/v1/namespaces/default/serviceaccounts"
     await api.post(path, {"metadata": {"name": "robot"}})
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["a"]}}

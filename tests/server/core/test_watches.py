@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from core_api import CONFIG_MAPS, PODS, TABLE, Api, a_config_map, a_pod
 
-from muster.server import listing, watching
+from muster.server import object_lister
 from muster.server.request import WatchStream
 from muster.server.store import table as store_table
 
@@ -153,7 +153,7 @@ async def test_a_watch_ends_at_its_timeout_with_a_last_bookmark(api: Api) -> Non
 async def test_bookmarks_come_regularly_and_only_when_everything_before_was_sent(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "BOOKMARK_SECONDS", 0.05)
+    monkeypatch.setattr("muster.server.watch.BOOKMARK_SECONDS", 0.05)
     watcher = await opened(api, CONFIG_MAPS, resourceVersion=str(api.store.revision), allowWatchBookmarks="true")
     await api.post(PODS, a_pod("elsewhere"))
     await api.post(CONFIG_MAPS, a_config_map("a"))
@@ -188,7 +188,7 @@ async def test_a_reader_that_falls_behind_is_told_410_in_the_stream(api: Api, mo
 
 
 async def test_a_future_version_is_waited_for_and_sends_nothing_old(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "FUTURE_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(object_lister, "FUTURE_WAIT_SECONDS", 0.2)
     future = str(api.store.revision + 2)
     refused = await api.get(CONFIG_MAPS, watch="true", resourceVersion=future)
     opening = asyncio.ensure_future(opened(api, CONFIG_MAPS, resourceVersion=future))

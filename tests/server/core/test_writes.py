@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from core_api import CONFIG_MAPS, GROUPS, NODES, PODS, Api, a_config_map, a_gang, a_pod
 
-from muster.api.errors import forbidden
 from muster.server import metadata
 from muster.server.core import ApiServer
 from muster.server.request import Request, User
 from muster.server.resources.kind import Write
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
 
 # Create
@@ -373,7 +372,7 @@ async def test_reviews_are_answered_and_not_stored() -> None:
     async def answer(write: Write, review: dict[str, Any]) -> dict[str, Any]:
         return {**review, "status": {"userInfo": {"username": write.user.name}}}
 
-    server = ApiServer(MemoryStore(), build(answers={"selfsubjectreviews": answer}))
+    server = ApiServer(MemoryStore(), build_registry(answers={"selfsubjectreviews": answer}))
     before = server.store.revision
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     headers = {"content-type": "application/json"}
@@ -384,22 +383,6 @@ async def test_reviews_are_answered_and_not_stored() -> None:
     assert b'"username":"jane"' in asked.body  # type: ignore[union-attr]
     assert listed.status == 405  # type: ignore[union-attr]
     assert server.store.revision == before
-
-
-async def test_the_authorizer_is_asked_about_what_is_meant() -> None:
-    asked: list[tuple[str, ...]] = []
-
-    def refuse(user: User, *what: str) -> None:
-        asked.append((user.name, *what))
-        raise forbidden(what[1], what[2], what[5], "no")
-
-    server = ApiServer(MemoryStore(), build(), authorizer=refuse)
-    refused = await server.handle(Request("GET", f"{PODS}/p/log", user=User("jane")))
-    await server.handle(Request("GET", "/version", user=User("jane")))
-
-    assert refused.status == 403  # type: ignore[union-attr]
-    assert asked[0] == ("jane", "get", "", "pods", "log", "default", "p", f"{PODS}/p/log")
-    assert asked[1] == ("jane", "get", "", "", "", "", "", "/version")
 
 
 async def test_an_error_nobody_foresaw_is_a_500_without_details(

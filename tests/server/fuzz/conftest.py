@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pytest
 from hostile_world import World
 
-from muster.server import listing
+from muster.server import object_lister
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    patience = listing.FUTURE_WAIT_SECONDS
-    listing.FUTURE_WAIT_SECONDS = 0.0
+    patience = object_lister.FUTURE_WAIT_SECONDS
+    object_lister.FUTURE_WAIT_SECONDS = 0.0
     world = World()
     yield world
     try:
         world.check_what_is_stored()
     finally:
-        listing.FUTURE_WAIT_SECONDS = patience
+        object_lister.FUTURE_WAIT_SECONDS = patience
         world.close()

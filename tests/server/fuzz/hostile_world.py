@@ -15,7 +15,7 @@ from muster.plane.api import Api
 from muster.server.auth.rules import Action
 from muster.server.request import ADMIN, JSON, Request, Response, User, WatchStream
 from muster.server.resources.kind import Kind
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 
 Obj = dict[str, Any]
 LABELS = {"app": "x"}
@@ -97,9 +97,9 @@ def a_valid(kind: Kind, name: str = "victim") -> Obj:
     body = VALID.get(kind.kind, {})
     if kind.kind == "Event":
         place = {"kind": "Pod", "namespace": "default", "name": "victim"}
-        face: Obj = {"regarding": place, "eventTime": "2026-01-01T00:00:00.000000Z", "action": "a", "reason": "r"}
-        face |= {"reportingController": "c.example.com/c", "reportingInstance": "i", "type": "Normal"}
-        body = face if kind.group else {"involvedObject": place, "reason": "r", "type": "Normal"}
+        event: Obj = {"regarding": place, "eventTime": "2026-01-01T00:00:00.000000Z", "action": "a", "reason": "r"}
+        event |= {"reportingController": "c.example.com/c", "reportingInstance": "i", "type": "Normal"}
+        body = event if kind.group else {"involvedObject": place, "reason": "r", "type": "Normal"}
     return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, **body}))
 
 
@@ -120,7 +120,7 @@ class World:
             for name in ("victim", "other"):
                 answer = self.ask("POST", collection(kind, kind.versions[0]), a_valid(kind, name))
                 assert answer is not None
-                assert answer.status == 201 or kind.face is not None, (kind.kind, answer.body)
+                assert answer.status == 201 or kind.alternate is not None, (kind.kind, answer.body)
 
     def close(self) -> None:
         self.loop.run_until_complete(self.api.close())
@@ -207,4 +207,4 @@ def _too_many_budgets(answer: Response) -> bool:
 
 
 def known_kinds() -> list[Kind]:
-    return [kind for kind in build().kinds if kind.answer is None]
+    return [kind for kind in build_registry().kinds if kind.answer is None]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from muster.api.errors import unauthorized
-from muster.server.auth.authentication import Presented
+from muster.server.auth.authentication import CallerCredentials
 from muster.server.http import HttpServer, Limits
 from muster.server.request import Request, Response, WatchStream
 
@@ -29,7 +29,7 @@ class Site:
     async def _echo(self, request: Request) -> Answer:
         return Response(200, msgspec.json.encode({"path": request.path, "size": len(request.body)}))
 
-    def admit(self, request: Request, presented: Presented) -> None:
+    def admit(self, request: Request, presented: CallerCredentials) -> None:
         if "unknown" in presented.authorization:
             raise unauthorized()
 

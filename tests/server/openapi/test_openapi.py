@@ -9,9 +9,9 @@ import pytest
 from muster.api.errors import ApiError
 from muster.server.openapi import OpenApi
 from muster.server.request import Request, Response
-from muster.server.resources import registry
+from muster.server.served_kinds import build_registry
 
-OPENAPI = OpenApi(registry.build())
+OPENAPI = OpenApi(build_registry())
 
 
 def get(path: str, query: dict[str, str] | None = None, **headers: str) -> Response:
@@ -31,7 +31,7 @@ def document(name: str) -> dict[str, Any]:
 
 
 def test_every_served_group_version_is_in_the_index():
-    served = registry.build().groups()
+    served = build_registry().groups()
 
     expected = {f"apis/{group}/{version}" if group else "api/v1" for group in served for version in served[group]}
 
@@ -150,7 +150,7 @@ def test_kinds_are_found_by_group_version_and_kind():
 
 
 def test_the_hash_changes_with_what_is_served():
-    fewer = registry.build()
+    fewer = build_registry()
     fewer.kinds = tuple(kind for kind in fewer.kinds if kind.plural != "daemonsets")
 
     other = json.loads(OpenApi(fewer).answer(Request("GET", "/openapi/v3")).body)["paths"]  # type: ignore[union-attr]

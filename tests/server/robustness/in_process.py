@@ -11,7 +11,7 @@ import msgspec
 
 from muster.server.core import ApiServer
 from muster.server.request import ADMIN, Request, Response, WatchStream
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
 
@@ -23,7 +23,7 @@ class Api:
 
     def __init__(self, store: Store | None = None) -> None:
         self.store = store or MemoryStore()
-        self.core = ApiServer(self.store, build(), rng=random.Random(1))
+        self.core = ApiServer(self.store, build_registry(), rng=random.Random(1))
 
     async def start(self) -> Api:
         await self.core.bootstrap()

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 from history import Obj, Op, Seen, Session, everything
 
-from muster.server.resources.registry import build
+from muster.server.served_kinds import build_registry
 
 PODS = "/api/v1/namespaces/default/pods"
 NAMES = [f"p{index}" for index in range(10)]
@@ -191,7 +191,7 @@ class Watcher:
 
 def stored_wrongly(obj: Obj) -> list[str]:
     """What a pod that was read from the store has no right to be."""
-    kind = build().kind("", "pods")
+    kind = build_registry().kind("", "pods")
     assert kind is not None
     assert kind.validate is not None
     whole = {"kind": "Pod", "apiVersion": "v1", **obj}

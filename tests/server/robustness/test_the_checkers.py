@@ -14,11 +14,11 @@ from test_kill import Siege
 from test_linearizable import a_busy_while
 
 from muster.server.core import ApiServer
-from muster.server.listing import Listing, Page
+from muster.server.object_lister import ObjectLister, Page
 from muster.server.request import Response
 from muster.server.store.records import Record
 from muster.server.store.sqlite import SqliteStore
-from muster.server.watching import BOOKMARK, Event, Watch
+from muster.server.watch import BOOKMARK, Event, Watch
 
 Bug = Callable[[pytest.MonkeyPatch], None]
 _rng = random.Random(7)
@@ -75,13 +75,13 @@ def resumes_one_change_too_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def lists_with_a_wrong_revision(patch: pytest.MonkeyPatch) -> None:
-    cut = Listing._cut
+    cut = ObjectLister._cut
 
-    def older(self: Listing, *arguments: Any) -> Page:
+    def older(self: ObjectLister, *arguments: Any) -> Page:
         page = cut(self, *arguments)
         return page._replace(revision=page.revision - 1)
 
-    patch.setattr(Listing, "_cut", older)
+    patch.setattr(ObjectLister, "_cut", older)
 
 
 def serves_old_objects(patch: pytest.MonkeyPatch) -> None:

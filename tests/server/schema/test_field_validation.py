@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from muster.api.errors import ApiError
 from muster.server import fields, schema
-from muster.server.duplicates import decode_json
+from muster.server.json_bodies import decode_json
 
 POD = schema.kind("", "v1", "Pod")
 ROLE = schema.kind("rbac.authorization.k8s.io", "v1", "Role")

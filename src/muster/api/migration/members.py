@@ -6,8 +6,8 @@ become `spec.schedulingGroup.podGroupName`. Pod templates are treated like pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from muster.api.manifests import PodSpecAt, pod_specs
 from muster.api.migration.embedded import OldGroup, OldWorkload, group_name
@@ -124,7 +124,7 @@ def rewritten(obj: Obj, membership: Membership, notes: list[Note]) -> Obj:
     return along(obj, membership.at.path.split(".") if membership.at.path else [], change)
 
 
-def along(obj: Obj, path: list[str], change: Any) -> Obj:
+def along(obj: Obj, path: list[str], change: Callable[[Obj], Obj]) -> Obj:
     """A copy of an object in which the part at a path is changed; everything else is shared."""
     if not path:
         return change(obj)

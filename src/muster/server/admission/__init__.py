@@ -1,4 +1,4 @@
-"""What happens to an object between decoding and storing where other objects matter: namespaces, priority, protection.
+"""Admission: the steps of a write that depend on other objects (namespaces, priority classes, protection, budgets).
 
 Each step is one `Admitter`, listed here by the kind it is for; the registry takes a kind's chain from
 `admitters_for`. Evictions are guarded by `eviction.BudgetGuard`, and `bootstrap.bootstrap_objects` is

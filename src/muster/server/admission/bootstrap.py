@@ -1,4 +1,4 @@
-"""What exists before anyone creates anything: the namespaces and priority classes every cluster has."""
+"""The namespaces and priority classes that exist in every cluster from the start."""
 
 from __future__ import annotations
 

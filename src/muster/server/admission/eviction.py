@@ -1,6 +1,6 @@
-"""Eviction honours disruption budgets: a pod goes only if the budget that covers it allows one more disruption.
+"""Eviction respects PodDisruptionBudgets: a pod is evicted only if its budget allows one more disruption.
 
-`review` decides and is pure; `BudgetGuard` is the server's seam around it. An eviction that is allowed
+`review` decides and is pure; `BudgetGuard` is the server's hook around it. An eviction that is allowed
 is charged to the budget at once (`disruptedPods`, one disruption less), so that a burst of evictions
 cannot overdraw it before the budget controller has seen the first one.
 """
@@ -28,7 +28,7 @@ _RACES = 5
 
 
 class BudgetGuard:
-    """Raises where a budget forbids an eviction, charges it where not."""
+    """Raises 429 where a budget forbids an eviction; otherwise records it in the budget's status."""
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -79,7 +79,7 @@ def _ready(status: Obj) -> bool:
 
 
 def _spares_unhealthy(budget: Obj) -> bool:
-    """Whether a pod that is not ready may go without being counted."""
+    """Whether a pod that is not ready may be evicted without being counted (`unhealthyPodEvictionPolicy`)."""
     policy = (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") or "IfHealthyBudget"
     status: Obj = budget.get("status") or {}
     healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0

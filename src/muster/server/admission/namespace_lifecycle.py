@@ -1,4 +1,4 @@
-"""Nothing is created in a namespace that does not exist or is going away, and some namespaces never go away."""
+"""Refuses creates in namespaces that do not exist or are terminating, and deletes of the built-in namespaces."""
 
 from __future__ import annotations
 

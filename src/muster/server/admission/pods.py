@@ -1,4 +1,4 @@
-"""What admission adds to a new pod: its service account, and how long it stays on a node that is lost."""
+"""What admission adds to a new pod: its service account, and tolerations of not-ready and unreachable nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def admit_service_account(write: Write, new: Obj, old: Obj | None) -> None
 
 
 async def admit_toleration_seconds(write: Write, new: Obj, old: Obj | None) -> None:
-    """A pod that says nothing about lost nodes is moved away after five minutes."""
+    """A pod without own tolerations of not-ready and unreachable nodes tolerates them for five minutes."""
     if write.operation != "CREATE" or write.subresource:
         return
     spec: Obj = new.get("spec") or {}

@@ -1,4 +1,4 @@
-"""Groups are held by a finalizer from birth, so that they outlive their pods and their children."""
+"""Adds the protection finalizer to new groups, so that they outlive their pods and their children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster addresses: every service that wants one gets its own, stable and out of one range."""
+"""Assigns cluster IPs: every service that needs one gets its own out of one range."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from muster.server import fields
 from muster.server.apply import fieldsets, managed, typed
 from muster.server.apply.fieldsets import FieldSet
 from muster.server.apply.managed import APPLY, UPDATE, Identity, Managers
-from muster.server.apply.rules import Members, object_rule
+from muster.server.apply.rules import Granular, object_rule
 from muster.server.schema import Message
 
 __all__ = ["check_options", "managed", "merge"]
@@ -91,13 +91,13 @@ def _check(config: Any) -> None:
 
 
 class _Apply:
-    """One configuration on its way into one object."""
+    """One apply of a configuration to an object."""
 
     def __init__(
         self,
         live: Obj | None,
         config: Obj,
-        rule: Members,
+        rule: Granular,
         message: Message | None,
         api_version: str,
         now: str,
@@ -204,12 +204,12 @@ def _refused(conflicts: dict[Identity, FieldSet]) -> ApiError:
     causes: list[dict[str, str]] = []
     sections: list[str] = []
     for identity in sorted(conflicts):
-        spoken = _spoken(identity)
+        who = _describe(identity)
         paths = list(fieldsets.paths(conflicts[identity]))
         causes += [
-            {"reason": "FieldManagerConflict", "message": f"conflict with {spoken}", "field": path} for path in paths
+            {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path} for path in paths
         ]
-        sections.append("\n".join([f"conflicts with {spoken}:", *(f"- {path}" for path in paths)]))
+        sections.append("\n".join([f"conflicts with {who}:", *(f"- {path}" for path in paths)]))
     if len(causes) == 1:
         text = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     else:
@@ -217,7 +217,7 @@ def _refused(conflicts: dict[Identity, FieldSet]) -> ApiError:
     return ApiError(409, "Conflict", text, {"causes": causes})
 
 
-def _spoken(identity: Identity) -> str:
+def _describe(identity: Identity) -> str:
     name, operation, version, subresource = identity
     text = f'"{name}"' + (f' with subresource "{subresource}"' if subresource else "")
     return f"{text} using {version}" if operation == UPDATE else text

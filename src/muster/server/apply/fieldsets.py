@@ -83,14 +83,14 @@ def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
     for key in sorted(fields):
         if key == SELF:
             continue
-        path = prefix + spoken(key)
+        path = prefix + element_text(key)
         if is_member(fields[key]):
             yield path
         yield from paths(fields[key], path)
 
 
-def spoken(element: str) -> str:
-    """One step of a path in Kubernetes' words."""
+def element_text(element: str) -> str:
+    """One element of a path as Kubernetes writes it."""
     kind, _, rest = element.partition(":")
     if kind == "f":
         return f".{rest}"

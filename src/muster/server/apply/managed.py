@@ -175,7 +175,7 @@ def update(
     if not live:
         if old is not None or not track:
             return []
-        owned = _owned_at_birth(new, message, subresource)
+        owned = _owned_at_creation(new, message, subresource)
         return [_entry((manager, UPDATE, api_version, subresource), owned, api_version, now)] if owned else []
     before = old if old is not None else empty(message)
     changes = _changes(before, new, message, subresource)
@@ -193,17 +193,17 @@ def update(
     return managers.entries()
 
 
-def _owned_at_birth(new: Obj, message: Message | None, subresource: str) -> FieldSet:
+def _owned_at_creation(new: Obj, message: Message | None, subresource: str) -> FieldSet:
     """What the creator of an object owns: all that it does not have by itself."""
     others = comparable(new, subresource)
     spec = others.pop("spec", None)
-    changes = typed.compare(_bare(message, subresource), others, object_rule(message))
+    changes = typed.compare(_initial_parts(message, subresource), others, object_rule(message))
     owned = fieldsets.union(changes.added, changes.modified)
     return owned if spec is None else fieldsets.union(owned, _owned_spec(message, msgspec.json.encode(spec)))
 
 
 @cache
-def _bare(message: Message | None, subresource: str) -> Obj:
+def _initial_parts(message: Message | None, subresource: str) -> Obj:
     """The parts beside the spec that an object of this kind has by itself."""
     return {name: value for name, value in comparable(empty(message), subresource).items() if name != "spec"}
 

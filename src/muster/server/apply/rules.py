@@ -1,7 +1,8 @@
-"""Who can own what: how server-side apply divides an object into parts, derived from the schema tables.
+"""How server-side apply divides an object into fields with owners, derived from the schema tables.
 
-A value is owned whole (scalars, atomic lists and structs), by member (structs and maps), or by element (lists with
-keys, and sets). Without a schema, maps divide by member and everything else is whole. Rules are built on first use.
+A value is atomic (scalars, atomic lists and structs), granular (structs and maps: one owner per member) or an
+associative list (one owner per element: lists with keys, and sets). Without a schema, maps are granular and everything
+else is atomic. Rules are built on first use.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from muster.server.schema import Field, Message, message
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Whole:
+class Atomic:
     """A value with one owner."""
 
     __slots__ = ("from_null",)
@@ -25,7 +26,7 @@ class Whole:
         self.from_null = from_null  # Go writes null where nobody set the field, so setting it does not add the field
 
 
-class Members:
+class Granular:
     """An object whose members are owned one by one: a struct, or a map with any keys."""
 
     __slots__ = ("_element", "_fields", "_message", "from_null")
@@ -51,7 +52,7 @@ class Members:
         return rule
 
 
-class Elements:
+class AssociativeList:
     """A list whose elements are known by their keys, or (without keys) by their value."""
 
     __slots__ = ("defaults", "element", "from_null", "keys")
@@ -77,15 +78,15 @@ class Elements:
         return "k:" + _encode(found).decode() if found else None
 
 
-Rule = Whole | Members | Elements
+Rule = Atomic | Granular | AssociativeList
 
-WHOLE = Whole()
-WHOLE_FROM_NULL = Whole(from_null=True)
+ATOMIC = Atomic()
+ATOMIC_FROM_NULL = Atomic(from_null=True)
 
 
-def _deduced() -> Members:
+def _deduced() -> Granular:
     """Without a schema: members of members, all the way down."""
-    rule = Members(None)
+    rule = Granular(None)
     rule._element = rule  # pyright: ignore[reportPrivateUsage]
     return rule
 
@@ -99,32 +100,32 @@ def field_rule(field: Field) -> Rule:
     if field.shape == "list":
         return _list_rule(field, from_null)
     if field.atomic:
-        return WHOLE
+        return ATOMIC
     if field.shape == "map":
-        return Members(None, message_rule(field.message) if field.message else WHOLE)
+        return Granular(None, message_rule(field.message) if field.message else ATOMIC)
     if field.granular and field.message:
-        return Members(field.message)
-    return message_rule(field.message) if field.message else WHOLE
+        return Granular(field.message)
+    return message_rule(field.message) if field.message else ATOMIC
 
 
 def _list_rule(field: Field, from_null: bool) -> Rule:
     if field.ownership == "atomic":
-        return WHOLE_FROM_NULL if from_null else WHOLE
+        return ATOMIC_FROM_NULL if from_null else ATOMIC
     if field.ownership == "set" or field.message is None:
-        return Elements((), WHOLE, {}, from_null)
+        return AssociativeList((), ATOMIC, {}, from_null)
     keys = field.ownership_keys
     inner = field.message.fields
     defaults = {key: inner[key].default for key in keys if key in inner and inner[key].default is not None}
-    return Elements(keys, message_rule(field.message), defaults, from_null)
+    return AssociativeList(keys, message_rule(field.message), defaults, from_null)
 
 
 @cache
 def message_rule(source: Message) -> Rule:
     """The rule of one message, shared by all fields that hold it."""
-    return WHOLE if source.atomic else Members(source)
+    return ATOMIC if source.atomic else Granular(source)
 
 
-class Untyped(Members):
+class Untyped(Granular):
     """The top of an object without a schema: only its metadata is known."""
 
     __slots__ = ()
@@ -138,12 +139,12 @@ class Untyped(Members):
         return True
 
 
-def object_rule(source: Message | None) -> Members:
+def object_rule(source: Message | None) -> Granular:
     """The rule of a whole object of this kind."""
     if source is None:
         return _untyped()
     rule = message_rule(source)
-    assert isinstance(rule, Members), source
+    assert isinstance(rule, Granular), source
     return rule
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from muster.server.apply.fieldsets import SELF, FieldSet, is_member, spoken
-from muster.server.apply.rules import Elements, Members, Rule
+from muster.server.apply.fieldsets import SELF, FieldSet, element_text, is_member
+from muster.server.apply.rules import AssociativeList, Granular, Rule
 
 Obj = dict[str, Any]
 
@@ -30,7 +30,7 @@ class Changes(NamedTuple):
 # --- comparing -----------------------------------------------------------------------------------------
 
 
-def compare(old: Obj, new: Obj, rule: Members) -> Changes:
+def compare(old: Obj, new: Obj, rule: Granular) -> Changes:
     """What must happen to the old object to become the new one."""
     changes = Changes({}, {}, {})
     if old is not new:
@@ -47,9 +47,9 @@ def _compare(key: str, old: Any, new: Any, rule: Rule, into: Changes) -> None:
         into.removed[key] = _everything(old, rule)
     elif old == new and type(old) is type(new):
         return
-    elif isinstance(rule, Members) and _divides(old, new, dict):
+    elif isinstance(rule, Granular) and _divides(old, new, dict):
         _descend(key, _compare_members, old or {}, new or {}, rule, into)
-    elif isinstance(rule, Elements) and _divides(old, new, list):
+    elif isinstance(rule, AssociativeList) and _divides(old, new, list):
         _descend(key, _compare_elements, old or [], new or [], rule, into)
     else:
         into.modified[key] = {}
@@ -70,7 +70,7 @@ def _descend(key: str, walk: Any, old: Any, new: Any, rule: Any, into: Changes) 
             whole[key] = part
 
 
-def _compare_members(old: Obj, new: Obj, rule: Members, into: Changes) -> None:
+def _compare_members(old: Obj, new: Obj, rule: Granular, into: Changes) -> None:
     for key, value in new.items():
         inner = rule.of(key)
         before = old.get(key, None if inner.from_null else _MISSING)
@@ -82,7 +82,7 @@ def _compare_members(old: Obj, new: Obj, rule: Members, into: Changes) -> None:
             _compare("f:" + key, value, None if inner.from_null else _MISSING, inner, into)
 
 
-def _compare_elements(old: list[Any], new: list[Any], rule: Elements, into: Changes) -> None:
+def _compare_elements(old: list[Any], new: list[Any], rule: AssociativeList, into: Changes) -> None:
     before, after = _by_name(old, rule), _by_name(new, rule)
     for name, items in after.items():
         if name is None:
@@ -93,14 +93,14 @@ def _compare_elements(old: list[Any], new: list[Any], rule: Elements, into: Chan
             _compare_groups(name, items, (), rule, into)
 
 
-def _by_name(items: list[Any], rule: Elements) -> dict[str | None, list[Any]]:
+def _by_name(items: list[Any], rule: AssociativeList) -> dict[str | None, list[Any]]:
     found: dict[str | None, list[Any]] = {}
     for item in items:
         found.setdefault(rule.name(item), []).append(item)
     return found
 
 
-def _compare_groups(name: str, old: Any, new: Any, rule: Elements, into: Changes) -> None:
+def _compare_groups(name: str, old: Any, new: Any, rule: AssociativeList, into: Changes) -> None:
     """Elements of one name on both sides; where a name is repeated, the repetitions are one value."""
     if len(old) <= 1 and len(new) <= 1:
         _compare(name, old[0] if old else _MISSING, new[0] if new else _MISSING, rule.element, into)
@@ -120,12 +120,12 @@ def _compare_groups(name: str, old: Any, new: Any, rule: Elements, into: Changes
 def _everything(value: Any, rule: Rule) -> FieldSet:
     """A value that came or went as a whole: itself and all its parts."""
     parts: FieldSet = {}
-    if type(value) is dict and isinstance(rule, Members):
+    if type(value) is dict and isinstance(rule, Granular):
         for key, item in value.items():
             # Most fields hold scalars, which have no parts: not asking for their rule halves the cost of a create.
             divides = type(item) is dict or type(item) is list
             parts["f:" + key] = _everything(item, rule.of(key)) if divides else {}
-    elif type(value) is list and isinstance(rule, Elements):
+    elif type(value) is list and isinstance(rule, AssociativeList):
         for name, items in _by_name(value, rule).items():
             if name is not None:
                 parts[name] = _everything(items[0], rule.element) if len(items) == 1 else {}
@@ -141,27 +141,27 @@ class Repeated(ValueError):
     """A list of a configuration names one element twice."""
 
 
-def owned(config: Obj, rule: Members) -> FieldSet:
-    """The fields that a configuration speaks about."""
+def owned(config: Obj, rule: Granular) -> FieldSet:
+    """The fields that a configuration sets."""
     return _owned_members(config, rule)
 
 
 def _owned(value: Any, rule: Rule) -> FieldSet | None:
-    if isinstance(rule, Members) and type(value) is dict:
+    if isinstance(rule, Granular) and type(value) is dict:
         return _owned_members(value, rule) or (None if value else {})
-    if isinstance(rule, Elements) and type(value) is list:
+    if isinstance(rule, AssociativeList) and type(value) is list:
         found: FieldSet = {}
         for item in value:
             name = rule.name(item)
             if name in found:
-                raise Repeated(f"duplicate entries for key {spoken(name)}")
+                raise Repeated(f"duplicate entries for key {element_text(name)}")
             if name is not None:
                 found[name] = _as_member(_owned(item, rule.element))
         return found or None
     return {}
 
 
-def _owned_members(value: Obj, rule: Members) -> FieldSet:
+def _owned_members(value: Obj, rule: Granular) -> FieldSet:
     found: FieldSet = {}
     for key, item in value.items():
         node = _owned(item, rule.of(key))
@@ -181,17 +181,17 @@ def _as_member(node: FieldSet | None) -> FieldSet:
 
 def merge(live: Any, config: Any, rule: Rule) -> Any:
     """The live value with everything that the configuration says."""
-    if isinstance(rule, Members) and type(live) is dict and type(config) is dict:
+    if isinstance(rule, Granular) and type(live) is dict and type(config) is dict:
         result = dict(live)
         for key, value in config.items():
             result[key] = merge(live[key], value, rule.of(key)) if key in live else value
         return result
-    if isinstance(rule, Elements) and type(live) is list and type(config) is list:
+    if isinstance(rule, AssociativeList) and type(live) is list and type(config) is list:
         return _merge_elements(live, config, rule)
     return config
 
 
-def _merge_elements(live: list[Any], config: list[Any], rule: Elements) -> list[Any]:
+def _merge_elements(live: list[Any], config: list[Any], rule: AssociativeList) -> list[Any]:
     """In the configuration's order, with the elements that only the live list has where they were among the others."""
     mine = {rule.name(item): item for item in reversed(live)}
     wanted = {rule.name(item): item for item in config}
@@ -221,7 +221,7 @@ def _merge_elements(live: list[Any], config: list[Any], rule: Elements) -> list[
     return result
 
 
-def _merged(mine: dict[str | None, Any], wanted: dict[str | None, Any], name: str | None, rule: Elements) -> Any:
+def _merged(mine: dict[str | None, Any], wanted: dict[str | None, Any], name: str | None, rule: AssociativeList) -> Any:
     return merge(mine[name], wanted[name], rule.element) if name in mine else wanted[name]
 
 
@@ -229,15 +229,15 @@ def _merged(mine: dict[str | None, Any], wanted: dict[str | None, Any], name: st
 
 
 def prune(value: Any, rule: Rule, last: FieldSet, keep: FieldSet) -> Any:
-    """The value without what the set `last` speaks about and `keep` does not; null where nothing is left of it."""
-    if isinstance(rule, Members) and type(value) is dict:
+    """The value without the fields that are in the set `last` and not in `keep`; null where nothing is left of it."""
+    if isinstance(rule, Granular) and type(value) is dict:
         return _prune_members(value, rule, last, keep)
-    if isinstance(rule, Elements) and type(value) is list:
+    if isinstance(rule, AssociativeList) and type(value) is list:
         return _prune_elements(value, rule, last, keep)
     return value
 
 
-def _prune_members(value: Obj, rule: Members, last: FieldSet, keep: FieldSet) -> Obj | None:
+def _prune_members(value: Obj, rule: Granular, last: FieldSet, keep: FieldSet) -> Obj | None:
     result: Obj = {}
     for key, item in value.items():
         name = "f:" + key
@@ -247,7 +247,7 @@ def _prune_members(value: Obj, rule: Members, last: FieldSet, keep: FieldSet) ->
     return result if result or not value else None
 
 
-def _prune_elements(value: list[Any], rule: Elements, last: FieldSet, keep: FieldSet) -> list[Any] | None:
+def _prune_elements(value: list[Any], rule: AssociativeList, last: FieldSet, keep: FieldSet) -> list[Any] | None:
     result: list[Any] = []
     for item in value:
         name = rule.name(item)

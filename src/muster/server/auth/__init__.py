@@ -1,1 +1,1 @@
-"""Who asks and whether they may: certificates, tokens, RBAC, and the reviews that answer questions about them."""
+"""Authentication (client certificates, tokens), authorization (RBAC), and the review APIs about both."""

@@ -1,9 +1,8 @@
-"""From a request to the action it asks permission for, in the words RBAC uses."""
+"""Computes the RBAC action (verb, resource, namespace, name) that a request needs permission for."""
 
 from __future__ import annotations
 
 from muster.server.auth.rules import Action
-from muster.server.paths import parse
 from muster.server.request import Request
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -12,7 +11,7 @@ _NAME_SELECTOR = "metadata.name="
 
 def action_of(request: Request) -> Action:
     """The verb, resource, namespace and name of a request; or its path, when it is not about a resource."""
-    where = parse(request.path)
+    where = request.target
     method = request.method
     if where is None or not where.plural:
         return Action(_path_verb(method), path=request.path)
@@ -25,7 +24,7 @@ def action_of(request: Request) -> Action:
             verb = "deletecollection"
     if not name and verb in ("list", "watch", "deletecollection"):
         name = _selected_name(request.arg("fieldSelector"))
-    # A namespace is also the place of the request about itself, so that rights inside it can cover it.
+    # A request about a namespace is authorized inside that namespace, so that a Role there can allow it.
     inside = name if where.plural == "namespaces" and not where.group and where.name else where.namespace
     return Action(verb, where.group, where.plural, where.subresource, inside, name, "", where.version)
 

@@ -1,4 +1,4 @@
-"""Who asks: a client certificate (CN is the user, O the groups), a static bearer token, or a service-account token.
+"""Authentication: by client certificate (CN is the user, O the groups), static bearer token or service-account token.
 
 A request without credentials is anonymous and may only see the health pages and the version; credentials that prove
 nothing are refused everywhere. Tokens are compared by their hash and never kept or shown.
@@ -25,8 +25,8 @@ OPEN_PATHS = ("/livez", "/readyz", "/healthz", "/version")
 Subject = tuple[tuple[tuple[str, str], ...], ...]  # a certificate's subject as the ssl module gives it
 
 
-class Presented(NamedTuple):
-    """What a caller shows of itself: verified certificate subject, Authorization header, impersonation headers."""
+class CallerCredentials(NamedTuple):
+    """What a request authenticates with: verified certificate subject, Authorization header, impersonation headers."""
 
     subject: Subject = ()
     authorization: str = ""
@@ -73,14 +73,14 @@ class Authenticator:
         self._tokens = tokens or StaticTokens()
         self._clock = clock
 
-    def user(self, presented: Presented, path: str) -> User:
+    def user(self, caller: CallerCredentials, path: str) -> User:
         """The user; anonymous where that is enough; 401 otherwise."""
-        if presented.subject:
-            user = certificate_user(presented.subject)
+        if caller.subject:
+            user = certificate_user(caller.subject)
             if user is not None:
                 return user
-        if presented.authorization:
-            user = self.bearer(presented.authorization)
+        if caller.authorization:
+            user = self.bearer(caller.authorization)
             if user is not None:
                 return user
             raise unauthorized()

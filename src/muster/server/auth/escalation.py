@@ -65,7 +65,7 @@ class Escalation:
 
 
 def _converted(value: Any, type: type[T]) -> T:
-    # Admission comes before validation, so what is judged here may still be malformed.
+    # Admission comes before validation, so what is checked here may still be malformed.
     try:
         return msgspec.convert(value, type)
     except msgspec.ValidationError as error:

@@ -1,8 +1,7 @@
-"""The door in front of the core: who asks (401), as whom (impersonation), may they (403), then the core's answer.
+"""Authentication (401), impersonation and authorization (403) of every request from outside, before the core answers.
 
-Transport-free: the HTTP adapter hands over a request and what the caller presented, first without its body (`admit`),
-so that nobody has to be listened to before they are known. In-process clients that belong to the control plane itself
-talk to the core directly.
+No HTTP here: the adapter passes a request and the caller's credentials, first without the body (`admit`), so that no
+body is read for a caller who has no right to send it. In-process clients of the control plane call the core directly.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from muster.api.errors import ApiError
 from muster.server.auth.actions import action_of
-from muster.server.auth.authentication import Authenticator, Presented
+from muster.server.auth.authentication import Authenticator, CallerCredentials
 from muster.server.auth.impersonation import impersonated
 from muster.server.auth.rbac import Authorizer, Tables
 from muster.server.auth.rules import Action
@@ -23,13 +21,13 @@ from muster.server.request import APPLY_PATCH, Request, Response, WatchStream
 
 
 class Core(Protocol):
-    """The server behind the door."""
+    """The API server that answers what was admitted."""
 
     async def handle(self, request: Request) -> Response | WatchStream: ...
 
 
 class Gate:
-    """Authenticates and authorizes every request of the outside world."""
+    """Authenticates and authorizes every request from outside this process."""
 
     def __init__(
         self,
@@ -50,19 +48,11 @@ class Gate:
             "/.well-known/openid-configuration": ("application/json", signer.discovery),
         }
 
-    async def handle(self, request: Request, presented: Presented) -> Response | WatchStream:
-        """The whole way: the door, then the answer."""
-        try:
-            self.admit(request, presented)
-        except ApiError as error:
-            return failure(error)
-        return await self.answer(request)
-
-    def admit(self, request: Request, presented: Presented) -> None:
+    def admit(self, request: Request, caller: CallerCredentials) -> None:
         """Let a request in, with its user set, or raise 401 or 403. Looks at the head of the request only."""
-        user = self._authenticator.user(presented, request.path)
-        if presented.impersonate:
-            user = impersonated(user, presented.impersonate, self._authorizer)
+        user = self._authenticator.user(caller, request.path)
+        if caller.impersonate:
+            user = impersonated(user, caller.impersonate, self._authorizer)
         request.user = user
         action = action_of(request)
         self._authorizer.check(user, action)
@@ -93,11 +83,3 @@ class Gate:
         if action.verb == "patch":
             return media_type(request) == APPLY_PATCH
         return (action.group, action.resource) in self._creates_on_update
-
-
-def failure(error: ApiError) -> Response:
-    """An error as the answer that carries it."""
-    headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else {}
-    if error.code == 401:
-        headers["WWW-Authenticate"] = 'Bearer realm="kubernetes"'
-    return Response(error.code, msgspec.json.encode(error.status()), headers=headers)

@@ -109,7 +109,7 @@ class Policy:
             index.setdefault(subject.key(namespace), []).append(grant)
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
-        """Every binding that speaks of the user and reaches the namespace."""
+        """Every binding that names the user or one of its groups and applies in the namespace."""
         keys = [("User", user.name), *(("Group", group) for group in user.groups)]
         inside = self._inside.get(namespace, {}) if namespace else {}
         for index in (self._everywhere, inside):

@@ -79,12 +79,12 @@ class Ruleset:
         if answer is None:
             if len(self._answers) > 4096:  # the words come from requests; nobody may grow this for ever
                 self._answers.clear()
-            answer = self._answers[key] = self._judge(action)
+            answer = self._answers[key] = self._evaluate(action)
         if isinstance(answer, bool):
             return answer
         return any(action.name in rule.resource_names for rule in answer)
 
-    def _judge(self, action: Action) -> bool | tuple[Rule, ...]:
+    def _evaluate(self, action: Action) -> bool | tuple[Rule, ...]:
         """Yes or no for every name, or the rules that say yes to some names."""
         nameless = action._replace(name="")
         named: list[Rule] = []

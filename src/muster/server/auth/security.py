@@ -1,7 +1,7 @@
-"""Puts the parts of this room together around one store: authentication, RBAC, tokens, reviews, escalation.
+"""Assembles authentication, RBAC, tokens, reviews and the escalation check over one store.
 
-`answers` and `guarded` give the served kinds their reviews and checks, `accounts.issue` is the core's seam for
-TokenRequest, and `gate` is the door that the HTTP adapter knocks at.
+`answers` and `guarded` give the served kinds their reviews and checks, `accounts.issue` is the core's hook for
+TokenRequest, and `gate` is what the HTTP adapter passes every request to.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from muster.server.auth.rbac import GROUP, Authorizer, Tables
 from muster.server.auth.reviews import Reviews
 from muster.server.auth.service_accounts import ServiceAccounts
 from muster.server.auth.tokens import TokenSigner
+from muster.server.registry import Registry
 from muster.server.resources.kind import Answer, Kind
-from muster.server.resources.served import Registry
 
 
 class Security:
@@ -63,6 +63,6 @@ class Security:
         return replace(kind, admit=(*kind.admit, check))
 
     def gate(self, core: Core, registry: Registry) -> Gate:
-        """The door in front of a core."""
+        """The gate in front of a core."""
         creates = frozenset((kind.group, kind.plural) for kind in registry.kinds if kind.create_on_update)
         return Gate(core, self._tables, self.authenticator, self.authorizer, self._signer, creates)

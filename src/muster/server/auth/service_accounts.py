@@ -39,7 +39,7 @@ class _Pod(msgspec.Struct):
 
 
 class ServiceAccounts:
-    """Issues and judges the tokens of the stored service accounts."""
+    """Issues and verifies the tokens of the stored service accounts."""
 
     def __init__(self, signer: TokenSigner, tables: Tables, clock: Callable[[], float] = time.time) -> None:
         self._signer = signer
@@ -48,7 +48,7 @@ class ServiceAccounts:
         self._verified: dict[bytes, dict[str, Any]] = {}
         self.audiences = (signer.issuer, "https://kubernetes.default.svc")
 
-    # Judging
+    # Verifying
 
     def user_of(self, token: str, now: float, audiences: tuple[str, ...] = ()) -> User:
         """The user that a token proves, for one of the audiences (ours by default)."""

@@ -1,6 +1,6 @@
 """Signed service-account tokens: ES256 JSON web tokens with audience, expiry and what they are bound to.
 
-Only the signature, the times and the issuer are judged here; whether the account and the pod still exist is
+Only the signature, the times and the issuer are checked here; whether the account and the pod still exist is
 `muster.server.auth.service_accounts`' question. The key set is published so that others can verify tokens too.
 """
 
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from muster.server.auth.certificates import write_private
+from muster.certificates import write_private
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _SIZE = 32  # bytes of one coordinate on P-256

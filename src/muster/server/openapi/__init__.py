@@ -19,9 +19,9 @@ from muster.api.errors import not_acceptable
 from muster.server import schema
 from muster.server.openapi.paths import Paths
 from muster.server.openapi.schemas import Schemas
+from muster.server.registry import Registry
 from muster.server.request import JSON, Request, Response
 from muster.server.resources.kind import Kind
-from muster.server.resources.served import Registry
 
 __all__ = ["OpenApi"]
 
@@ -97,7 +97,7 @@ class OpenApi:
         }
 
     def _hash(self, name: str) -> str:
-        """From the ingredients and not from the document, so that the index can be told without making any."""
+        """Computed from what a document is made of, so that the index can be served without making any document."""
         found = self._hashes.get(name)
         if found is None:
             group, version = self._versions[name]

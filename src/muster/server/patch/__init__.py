@@ -1,4 +1,4 @@
-"""The three kinds of patch that change an object by describing the change. Server-side apply lives in its own room.
+"""The three kinds of patch that describe a change to an object. Server-side apply is in `muster.server.apply`.
 
 Each module has one `apply(current, patch, message)`. It is pure: neither the object nor the patch is changed, and the
 result may share what did not change with both.

@@ -1,1 +1,1 @@
-"""One declarative registry of the kinds that are served."""
+"""What the server knows of each kind: the `Kind` declaration, its rules, its table columns and selectable fields."""

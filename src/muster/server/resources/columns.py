@@ -6,7 +6,7 @@ from calendar import timegm
 from time import strptime
 from typing import Any
 
-from muster.server.resources.kind import Column, Obj, Surroundings
+from muster.server.resources.kind import Column, Obj, RelatedCounts
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
@@ -26,7 +26,7 @@ def at(obj: Obj, *path: str) -> Any:
 def text(*path: str, absent: str = "") -> Any:
     """A cell that shows a field as text."""
 
-    def cell(obj: Obj, around: Surroundings) -> str:
+    def cell(obj: Obj, around: RelatedCounts) -> str:
         value = at(obj, *path)
         return absent if value is None or value == "" else str(value)
 
@@ -34,7 +34,7 @@ def text(*path: str, absent: str = "") -> Any:
 
 
 def number(*path: str) -> Any:
-    def cell(obj: Obj, around: Surroundings) -> int:
+    def cell(obj: Obj, around: RelatedCounts) -> int:
         value = at(obj, *path)
         return value if isinstance(value, int) else 0
 
@@ -44,7 +44,7 @@ def number(*path: str) -> Any:
 def size(*path: str) -> Any:
     """A cell that counts the entries of a list or map."""
 
-    def cell(obj: Obj, around: Surroundings) -> int:
+    def cell(obj: Obj, around: RelatedCounts) -> int:
         return len(at(obj, *path) or ())
 
     return cell
@@ -53,7 +53,7 @@ def size(*path: str) -> Any:
 def age(*path: str) -> Any:
     """A cell that shows how long ago a moment was."""
 
-    def cell(obj: Obj, around: Surroundings) -> str:
+    def cell(obj: Obj, around: RelatedCounts) -> str:
         moment = epoch(at(obj, *path))
         return UNKNOWN if moment is None else duration(around.now - moment)
 
@@ -119,7 +119,7 @@ def containers(*path: str) -> tuple[Column, Column]:
     """The wide columns CONTAINERS and IMAGES of anything with a pod template."""
 
     def listed(field: str) -> Any:
-        def cell(obj: Obj, around: Surroundings) -> str:
+        def cell(obj: Obj, around: RelatedCounts) -> str:
             return ",".join(str(entry.get(field, "")) for entry in at(obj, *path) or ())
 
         return cell
@@ -128,7 +128,7 @@ def containers(*path: str) -> tuple[Column, Column]:
 
 
 def selector_column(*path: str) -> Column:
-    def cell(obj: Obj, around: Surroundings) -> str:
+    def cell(obj: Obj, around: RelatedCounts) -> str:
         return selector_text(at(obj, *path))
 
     return Column("Selector", cell, wide=True)

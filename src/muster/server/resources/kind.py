@@ -1,6 +1,6 @@
 """One served kind, declared as a value: its names, its versions, its lifecycle hooks, how it prints.
 
-Adding a kind to the server is one `Kind` in the registry (`muster.server.resources.registry`). The hooks work on plain
+Adding a kind to the server is one `Kind` in the registry (`muster.server.served_kinds`). The hooks work on plain
 JSON dicts in the storage version and change them in place:
 
     default    fill in what was left out, before anything else
@@ -54,7 +54,7 @@ Validator = Callable[[Obj, Obj | None, str], list[FieldError]]  # (new, old, sub
 Admitter = Callable[[Write, Obj, Obj | None], Awaitable[None]]  # raises ApiError to refuse
 
 
-class Surroundings(Protocol):
+class RelatedCounts(Protocol):
     """What a table cell may ask beyond its own object."""
 
     now: float
@@ -73,7 +73,7 @@ class Column:
     """One column of a server-printed table. `cell` reads the storage-version object."""
 
     name: str
-    cell: Callable[[Obj, Surroundings], Any]
+    cell: Callable[[Obj, RelatedCounts], Any]
     type: str = "string"
     format: str = ""
     wide: bool = False
@@ -81,13 +81,13 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class AlternateVersion:
     """How a kind shows objects that another kind stores (events in two groups)."""
 
     table: str  # the table of the kind that stores them
     api_version: str  # what that kind calls them
-    inward: Callable[[Obj], Obj]
-    outward: Callable[[Obj], Obj]
+    to_storage: Callable[[Obj], Obj]
+    to_version: Callable[[Obj], Obj]
 
 
 Answer = Callable[[Write, Obj], Awaitable[Obj]]  # a review: asked by create, answered, never stored
@@ -122,7 +122,7 @@ class Kind:
     create_on_update: bool = False
     graceful: bool = False  # pods: deletionTimestamp first, gone when the kubelet says so
     alike: tuple[str, ...] = ()  # versions whose fields equal the storage version's: same bytes, other apiVersion
-    face: Face | None = None
+    alternate: AlternateVersion | None = None
     answer: Answer | None = None
     returns_deleted: bool = False  # a delete that removes at once answers with the object, not with a Status
     serving: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # verbs of a subresource
@@ -134,8 +134,8 @@ class Kind:
     @property
     def table(self) -> str:
         """The name of its table in the store."""
-        if self.face is not None:
-            return self.face.table
+        if self.alternate is not None:
+            return self.alternate.table
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def api_version(self, version: str) -> str:

@@ -20,7 +20,7 @@ from muster.server.resources.columns import (
     size,
     text,
 )
-from muster.server.resources.kind import Column, Obj, Surroundings
+from muster.server.resources.kind import Column, Obj, RelatedCounts
 
 _ACCESS_MODES = {
     "ReadWriteOnce": "RWO",
@@ -37,12 +37,12 @@ def _statuses(pod: Obj, field: str = "containerStatuses") -> list[Obj]:
     return at(pod, "status", field) or []
 
 
-def pod_ready(pod: Obj, around: Surroundings) -> str:
+def pod_ready(pod: Obj, around: RelatedCounts) -> str:
     ready = sum(1 for entry in _statuses(pod) if entry.get("ready"))
     return f"{ready}/{len(at(pod, 'spec', 'containers') or ())}"
 
 
-def pod_status(pod: Obj, around: Surroundings) -> str:
+def pod_status(pod: Obj, around: RelatedCounts) -> str:
     """The word kubectl shows: the most telling of phase, reason and container states."""
     words: str = at(pod, "status", "reason") or at(pod, "status", "phase") or "Unknown"
     scheduled = _condition(pod, "PodScheduled")
@@ -106,14 +106,14 @@ def _condition(obj: Obj, type: str) -> Obj | None:
     return None
 
 
-def pod_restarts(pod: Obj, around: Surroundings) -> str:
+def pod_restarts(pod: Obj, around: RelatedCounts) -> str:
     count = sum(entry.get("restartCount", 0) for entry in _statuses(pod))
     ends = [epoch(at(entry, "lastState", "terminated", "finishedAt")) for entry in _statuses(pod)]
     known = [moment for moment in ends if moment is not None]
     return f"{count} ({duration(around.now - max(known))} ago)" if count and known else str(count)
 
 
-def pod_readiness_gates(pod: Obj, around: Surroundings) -> str:
+def pod_readiness_gates(pod: Obj, around: RelatedCounts) -> str:
     gates: list[Obj] = at(pod, "spec", "readinessGates") or []
     if not gates:
         return NONE
@@ -137,7 +137,7 @@ PODS = (
 # Nodes
 
 
-def node_status(node: Obj, around: Surroundings) -> str:
+def node_status(node: Obj, around: RelatedCounts) -> str:
     ready = _condition(node, "Ready")
     words = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
     if at(node, "spec", "unschedulable"):
@@ -145,7 +145,7 @@ def node_status(node: Obj, around: Surroundings) -> str:
     return ",".join(words)
 
 
-def node_roles(node: Obj, around: Surroundings) -> str:
+def node_roles(node: Obj, around: RelatedCounts) -> str:
     roles: set[str] = set()
     for key, value in (at(node, "metadata", "labels") or {}).items():
         if key.startswith("node-role.kubernetes.io/"):
@@ -156,7 +156,7 @@ def node_roles(node: Obj, around: Surroundings) -> str:
 
 
 def _address(type: str) -> Any:
-    def cell(node: Obj, around: Surroundings) -> str:
+    def cell(node: Obj, around: RelatedCounts) -> str:
         for entry in at(node, "status", "addresses") or ():
             if entry.get("type") == type:
                 return entry.get("address", NONE)
@@ -182,28 +182,28 @@ NODES = (
 # Events
 
 
-def event_last_seen(event: Obj, around: Surroundings) -> str:
+def event_last_seen(event: Obj, around: RelatedCounts) -> str:
     stamp = at(event, "series", "lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     return age("stamp")({"stamp": stamp or at(event, "metadata", "creationTimestamp")}, around)
 
 
-def event_first_seen(event: Obj, around: Surroundings) -> str:
+def event_first_seen(event: Obj, around: RelatedCounts) -> str:
     return age("stamp")({"stamp": event.get("firstTimestamp") or event.get("eventTime")}, around)
 
 
-def event_object(event: Obj, around: Surroundings) -> str:
+def event_object(event: Obj, around: RelatedCounts) -> str:
     about: Obj = event.get("involvedObject") or {}
     kind = str(about.get("kind", "")).lower()
     return f"{kind}/{about['name']}" if about.get("name") else kind
 
 
-def event_source(event: Obj, around: Surroundings) -> str:
+def event_source(event: Obj, around: RelatedCounts) -> str:
     component = at(event, "source", "component") or event.get("reportingComponent") or ""
     host = at(event, "source", "host") or event.get("reportingInstance")
     return f"{component}, {host}" if host else component
 
 
-def event_count(event: Obj, around: Surroundings) -> int:
+def event_count(event: Obj, around: RelatedCounts) -> int:
     return at(event, "series", "count") or event.get("count") or 1
 
 
@@ -224,7 +224,7 @@ EVENTS = (
 # Services and endpoints
 
 
-def service_ports(service: Obj, around: Surroundings) -> str:
+def service_ports(service: Obj, around: RelatedCounts) -> str:
     parts: list[str] = []
     for port in at(service, "spec", "ports") or ():
         node = f":{port['nodePort']}" if port.get("nodePort") else ""
@@ -232,7 +232,7 @@ def service_ports(service: Obj, around: Surroundings) -> str:
     return ",".join(parts) or NONE
 
 
-def service_external(service: Obj, around: Surroundings) -> str:
+def service_external(service: Obj, around: RelatedCounts) -> str:
     own: list[str] = list(at(service, "spec", "externalIPs") or ())
     match at(service, "spec", "type"):
         case "LoadBalancer":
@@ -256,7 +256,7 @@ SERVICES = (
 )
 
 
-def endpoints(obj: Obj, around: Surroundings) -> str:
+def endpoints(obj: Obj, around: RelatedCounts) -> str:
     found: list[str] = []
     for subset in obj.get("subsets") or ():
         for port in subset.get("ports") or ({},):
@@ -269,12 +269,12 @@ def endpoints(obj: Obj, around: Surroundings) -> str:
 ENDPOINTS = (NAME, Column("Endpoints", endpoints), AGE)
 
 
-def slice_ports(obj: Obj, around: Surroundings) -> str:
+def slice_ports(obj: Obj, around: RelatedCounts) -> str:
     ports = [str(port.get("port", "*")) for port in obj.get("ports") or ()]
     return ",".join(ports) or UNSET
 
 
-def slice_endpoints(obj: Obj, around: Surroundings) -> str:
+def slice_endpoints(obj: Obj, around: RelatedCounts) -> str:
     found = [address for entry in obj.get("endpoints") or () for address in entry.get("addresses") or ()]
     more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
     return ",".join(found[:3]) + more if found else UNSET
@@ -293,18 +293,18 @@ ENDPOINT_SLICES = (
 
 
 def access_modes(*path: str) -> Any:
-    def cell(obj: Obj, around: Surroundings) -> str:
+    def cell(obj: Obj, around: RelatedCounts) -> str:
         modes: list[str] = at(obj, *path) or []
         return ",".join(_ACCESS_MODES.get(mode, mode) for mode in modes)
 
     return cell
 
 
-def claim_status(claim: Obj, around: Surroundings) -> str:
+def claim_status(claim: Obj, around: RelatedCounts) -> str:
     return "Terminating" if at(claim, "metadata", "deletionTimestamp") else at(claim, "status", "phase") or "Pending"
 
 
-def volume_claim(volume: Obj, around: Surroundings) -> str:
+def volume_claim(volume: Obj, around: RelatedCounts) -> str:
     ref: Obj | None = at(volume, "spec", "claimRef")
     return f"{ref.get('namespace')}/{ref.get('name')}" if ref else ""
 

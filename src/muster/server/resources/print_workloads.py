@@ -19,7 +19,7 @@ from muster.server.resources.columns import (
     size,
     text,
 )
-from muster.server.resources.kind import Column, Obj, Surroundings
+from muster.server.resources.kind import Column, Obj, RelatedCounts
 
 _TEMPLATE = containers("spec", "template", "spec", "containers")
 
@@ -27,11 +27,11 @@ _TEMPLATE = containers("spec", "template", "spec", "containers")
 # Pod groups
 
 
-def policy(obj: Obj, around: Surroundings) -> str:
+def policy(obj: Obj, around: RelatedCounts) -> str:
     return "Gang" if at(obj, "spec", "schedulingPolicy", "gang") is not None else "Basic"
 
 
-def members(group: Obj, around: Surroundings) -> str:
+def members(group: Obj, around: RelatedCounts) -> str:
     """Bound pods, of those that exist or of those it takes, whichever is more."""
     meta = group["metadata"]
     bound, known = around.members(meta["namespace"], meta["name"])
@@ -45,7 +45,7 @@ def _condition(obj: Obj, suffix: str) -> Obj | None:
     return None
 
 
-def group_status(obj: Obj, around: Surroundings) -> str:
+def group_status(obj: Obj, around: RelatedCounts) -> str:
     target = _condition(obj, "DisruptionTarget")
     if target is not None and target.get("status") == "True" and target.get("reason"):
         return target["reason"]
@@ -58,31 +58,31 @@ def group_status(obj: Obj, around: Surroundings) -> str:
     return "Invalid" if scheduled.get("reason") == "Invalid" else "Unschedulable"
 
 
-def group_reason(obj: Obj, around: Surroundings) -> str:
+def group_reason(obj: Obj, around: RelatedCounts) -> str:
     scheduled = _condition(obj, "InitiallyScheduled")
     if scheduled is None or scheduled.get("status") == "True":
         return NONE
     return scheduled.get("message") or scheduled.get("reason") or NONE
 
 
-def topology(obj: Obj, around: Surroundings) -> str:
+def topology(obj: Obj, around: RelatedCounts) -> str:
     keys = [entry.get("key", "") for entry in at(obj, "spec", "schedulingConstraints", "topology") or ()]
     return ",".join(keys) or NONE
 
 
-def priority(obj: Obj, around: Surroundings) -> str:
+def priority(obj: Obj, around: RelatedCounts) -> str:
     name, value = at(obj, "spec", "priorityClassName"), at(obj, "spec", "priority")
     if name:
         return f"{name} ({value})" if value is not None else name
     return "0" if value is None else str(value)
 
 
-def children(obj: Obj, around: Surroundings) -> str:
+def children(obj: Obj, around: RelatedCounts) -> str:
     meta = obj["metadata"]
     return str(around.children(meta["namespace"], meta["name"]))
 
 
-def templates(obj: Obj, around: Surroundings) -> int:
+def templates(obj: Obj, around: RelatedCounts) -> int:
     return _count_templates(at(obj, "spec") or {})
 
 
@@ -115,7 +115,7 @@ WORKLOADS = (NAME, AGE, Column("Templates", templates, type="integer", wide=True
 # Apps
 
 
-def ready_of_desired(obj: Obj, around: Surroundings) -> str:
+def ready_of_desired(obj: Obj, around: RelatedCounts) -> str:
     return f"{at(obj, 'status', 'readyReplicas') or 0}/{at(obj, 'spec', 'replicas') or 0}"
 
 
@@ -140,7 +140,7 @@ REPLICA_SETS = (
 STATEFUL_SETS = (NAME, Column("Ready", ready_of_desired), AGE, *_TEMPLATE)
 
 
-def _node_selector(obj: Obj, around: Surroundings) -> str:
+def _node_selector(obj: Obj, around: RelatedCounts) -> str:
     chosen: Obj = at(obj, "spec", "template", "spec", "nodeSelector") or {}
     return ",".join(f"{key}={value}" for key, value in sorted(chosen.items())) or NONE
 
@@ -159,7 +159,7 @@ DAEMON_SETS = (
 )
 
 
-def revision_owner(obj: Obj, around: Surroundings) -> str:
+def revision_owner(obj: Obj, around: RelatedCounts) -> str:
     for owner in at(obj, "metadata", "ownerReferences") or ():
         if owner.get("controller"):
             group = str(owner.get("apiVersion", "")).rpartition("/")[0]
@@ -179,7 +179,7 @@ CONTROLLER_REVISIONS = (
 # Jobs
 
 
-def job_status(job: Obj, around: Surroundings) -> str:
+def job_status(job: Obj, around: RelatedCounts) -> str:
     for type, words in (("Complete", "Complete"), ("Failed", "Failed")):
         if _is_true(job, type):
             return words
@@ -197,7 +197,7 @@ def _is_true(obj: Obj, type: str) -> bool:
     )
 
 
-def job_completions(job: Obj, around: Surroundings) -> str:
+def job_completions(job: Obj, around: RelatedCounts) -> str:
     done = at(job, "status", "succeeded") or 0
     wanted, parallel = at(job, "spec", "completions"), at(job, "spec", "parallelism") or 0
     if wanted is not None:
@@ -205,7 +205,7 @@ def job_completions(job: Obj, around: Surroundings) -> str:
     return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
 
 
-def job_duration(job: Obj, around: Surroundings) -> str:
+def job_duration(job: Obj, around: RelatedCounts) -> str:
     start = epoch(at(job, "status", "startTime"))
     if start is None:
         return ""
@@ -224,7 +224,7 @@ JOBS = (
 )
 
 
-def _last_scheduled(obj: Obj, around: Surroundings) -> str:
+def _last_scheduled(obj: Obj, around: RelatedCounts) -> str:
     return NONE if not at(obj, "status", "lastScheduleTime") else age("status", "lastScheduleTime")(obj, around)
 
 
@@ -296,7 +296,7 @@ VOLUME_ATTACHMENTS = (
 )
 
 
-def claim_state(obj: Obj, around: Surroundings) -> str:
+def claim_state(obj: Obj, around: RelatedCounts) -> str:
     states = [
         "deleted" if at(obj, "metadata", "deletionTimestamp") else "",
         "allocated" if at(obj, "status", "allocation") else "",
@@ -316,7 +316,7 @@ RESOURCE_SLICES = (
 
 
 def _subjects(kind: str) -> Any:
-    def cell(obj: Obj, around: Surroundings) -> str:
+    def cell(obj: Obj, around: RelatedCounts) -> str:
         found = [entry for entry in obj.get("subjects") or () if entry.get("kind") == kind]
         names = [
             f"{entry['namespace']}/{entry['name']}" if entry.get("namespace") else entry["name"] for entry in found

@@ -177,5 +177,5 @@ class Store(ABC):
         return self.failure
 
     async def close(self) -> None:
-        """Finish what was accepted and let go of the files."""
+        """Finish what was accepted and close the files."""
         return None

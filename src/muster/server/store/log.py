@@ -136,7 +136,7 @@ class Log:
             self.base.setdefault(table, []).append(record)
 
     def forget_loaded(self) -> None:
-        """Let go of what the constructor read, once it was taken over."""
+        """Free what the constructor read, once the store has loaded it."""
         self.base = {}
         self.history = []
 
@@ -200,7 +200,7 @@ def _checksum(*values: object, body: bytes = b"") -> int:
 
 
 class DirectoryLock:
-    """Keeps a second process out of a data directory for as long as this one lives."""
+    """Keeps a second process out of a data directory for as long as this one runs."""
 
     def __init__(self, directory: Path) -> None:
         self._fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

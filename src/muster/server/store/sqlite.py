@@ -167,7 +167,7 @@ class SqliteStore(Store):
                 self._call(self._landed, len(batch))
                 self._compact(batch[-1][1])
             except Exception as error:
-                # Whatever it was: writers must not wait for a thread that is gone, nor be told what is not true.
+                # Whatever the error was: writers must not wait for a thread that has ended, nor be acknowledged.
                 log.critical("the store failed and takes no more writes: %s", error)
                 self._call(self._failed, str(error))
                 return
@@ -208,7 +208,7 @@ class SqliteStore(Store):
         self._hand_over()
         self._queue.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
-        # What the thread posted last must land before the callers are let go.
+        # What the thread posted last must land before the callers continue.
         await asyncio.sleep(0)
         self._log.close()
         self._lock.release()

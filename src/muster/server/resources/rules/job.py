@@ -174,7 +174,7 @@ def _elastic(spec: Obj, before: Obj) -> bool:
 def _template_change(spec: Obj, before: Obj, old: Obj) -> list[FieldError]:
     new, earlier = spec.get("template") or {}, before.get("template") or {}
     if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
-        # Until its first pod, a suspended Job may still be told where to run.
+        # Until its first pod, the placement of a suspended Job may still change.
         earlier = {**earlier, "metadata": new.get("metadata") or {}, "spec": dict(earlier.get("spec") or {})}
         for key in _WHILE_SUSPENDED:
             if key in (new.get("spec") or {}):

@@ -1,4 +1,4 @@
-"""Pods on their way to the store: status at birth, quality of service, and which rules a write must pass."""
+"""Pods: initial status, quality-of-service class, and which rules a write must pass."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def prepare(new: Obj, old: Obj | None, subresource: str) -> None:
     """A new pod is Pending; whoever writes the status cannot change its quality of service."""
     keep_status(new, old, subresource)
     if old is None:
-        new["status"] = _birth(new)
+        new["status"] = _initial_status(new)
     elif subresource == "status":
         qos = (old.get("status") or {}).get("qosClass")
         if qos and isinstance(new.get("status"), dict):
             new["status"]["qosClass"] = qos
 
 
-def _birth(pod: Obj) -> Obj:
+def _initial_status(pod: Obj) -> Obj:
     spec: Obj = pod.get("spec") or {}
     status: Obj = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):

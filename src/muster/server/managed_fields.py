@@ -1,4 +1,4 @@
-"""Who owns which fields, kept on every write (`metadata.managedFields`), in the version that the client writes.
+"""Updates `metadata.managedFields` on every write, in the version that the client writes.
 
 Writers inside this process name no manager and send no User-Agent: what they create is not tracked until somebody
 applies to it.
@@ -25,8 +25,8 @@ def write_owners(call: Call, new: Obj, old: Obj | None, now: float) -> list[Obj]
         return []
     view = call.view
     return managed.update(
-        old if old is None or view.direct else codec.outward(view.kind, view.version, codec.copy(old)),
-        new if view.direct else codec.outward(view.kind, view.version, codec.copy(new)),
+        old if old is None or view.direct else codec.to_version(view.kind, view.version, codec.copy(old)),
+        new if view.direct else codec.to_version(view.kind, view.version, codec.copy(new)),
         schema.kind(view.kind.group, view.version, view.kind.kind),
         manager=manager_of(call),
         api_version=view.api_version,

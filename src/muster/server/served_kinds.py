@@ -1,8 +1,8 @@
 """Every kind that is served, in one list. Adding a kind is adding one entry here.
 
-An entry says what discovery shows, how the kind is named and stored, and how it prints. Its hooks come from the rooms
-that own them: built-in kinds from `resources.rules`, the group kinds from `muster.api.validation`, admission from
-`server.admission`. Reviews are answered, never stored; who answers them is given to `build`.
+An entry says what discovery shows, how the kind is named and stored, and how it prints. Its hooks come from the
+packages that own them: built-in kinds from `resources.rules`, the group kinds from `muster.api.validation`, admission
+from `server.admission`. Reviews are answered, never stored; their handlers are given to `build_registry`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from muster.api.gates import FeatureGates
 from muster.api.groups import GROUP as SCHEDULING
 from muster.api.validation import composite, podgroup, workload
 from muster.server.admission import admitters_for
-from muster.server.event_faces import CORE_FIELDS, EVENTS_FACE, EVENTS_FIELDS
+from muster.server.event_versions import CORE_FIELDS, EVENTS_FIELDS, EVENTS_V1
+from muster.server.registry import Registry
 from muster.server.resources import print_core, print_workloads, selectable
 from muster.server.resources.kind import Answer, Kind
 from muster.server.resources.rules import rules_for
-from muster.server.resources.served import Registry
 
 _RBAC = "rbac.authorization.k8s.io"
 _AUTHN = "authentication.k8s.io"
@@ -294,7 +294,7 @@ _KINDS: tuple[Kind, ...] = (
         columns=print_core.EVENTS,
         selectable=EVENTS_FIELDS,
         create_on_update=True,
-        face=EVENTS_FACE,
+        alternate=EVENTS_V1,
     ),
     Kind(
         "discovery.k8s.io",
@@ -343,7 +343,7 @@ _KINDS: tuple[Kind, ...] = (
     _rbac("ClusterRoleBinding", "clusterrolebindings", False, columns=print_workloads.ROLE_BINDINGS),
 )
 
-# Reviews: (group, kind, plural, namespaced). Each is served when `build` is told who answers it.
+# Reviews: (group, kind, plural, namespaced). Each is served when `build_registry` is given its handler.
 _REVIEWS: tuple[tuple[str, str, str, bool], ...] = (
     (_AUTHN, "TokenReview", "tokenreviews", False),
     (_AUTHN, "SelfSubjectReview", "selfsubjectreviews", False),
@@ -360,7 +360,9 @@ _GROUP_KINDS: Mapping[str, ModuleType] = {
 }
 
 
-def build(gates: FeatureGates = feature_gates.DEFAULT, *, answers: Mapping[str, Answer] | None = None) -> Registry:
+def build_registry(
+    gates: FeatureGates = feature_gates.DEFAULT, *, answers: Mapping[str, Answer] | None = None
+) -> Registry:
     """The registry under these feature gates. `answers` maps the plural of a review to who answers it."""
     kinds = [_with_hooks(kind, gates) for kind in _KINDS if _enabled(kind, gates)]
     for group, kind, plural, namespaced in _REVIEWS:
@@ -387,6 +389,6 @@ def _with_hooks(kind: Kind, gates: FeatureGates) -> Kind:
             validate=partial(module.validate, feature_gates=gates),
             admit=admit,
         )
-    # The two faces of events share one store, and so one set of rules.
-    rules = rules_for("" if kind.face is not None else kind.group, kind.plural, gates)
+    # The two API groups of events share one store, and so one set of rules.
+    rules = rules_for("" if kind.alternate is not None else kind.group, kind.plural, gates)
     return replace(kind, default=rules.default, prepare=rules.prepare, validate=rules.validate, admit=admit)

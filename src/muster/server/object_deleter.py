@@ -1,4 +1,4 @@
-"""Deleting: at once, gracefully, or when the last finalizer is gone.
+"""Deletes objects: at once, gracefully, or when the last finalizer is gone.
 
 Pods that run on a node get a deletionTimestamp in the future and wait for their kubelet; everything else goes at once
 unless finalizers hold it. The propagation policy only sets the finalizers that the garbage collector works off.
@@ -14,9 +14,9 @@ from muster.server import bodies, codec, metadata
 from muster.server.backend import Backend
 from muster.server.call import Call
 from muster.server.metadata import FOREGROUND, ORPHAN
+from muster.server.object_writer import MODIFIED, ObjectWriter, Outcome, finished
 from muster.server.resources.kind import Kind, Obj, Write
 from muster.server.store.records import Record, RevisionMismatchError
-from muster.server.writing import MODIFIED, Outcome, Writing, finished
 
 _RACES = 8
 _OPTIONS = ("", "v1", "DeleteOptions")
@@ -89,13 +89,13 @@ def _wrong_option(field: str, value: Any, why: str) -> Exception:
     return invalid("meta.k8s.io", "DeleteOptions", "", [FieldError(INVALID, field, value, why)])
 
 
-class Deleting:
-    """The road of DELETE."""
+class ObjectDeleter:
+    """Carries out DELETE of one object."""
 
-    def __init__(self, backend: Backend, writing: Writing) -> None:
+    def __init__(self, backend: Backend, writer: ObjectWriter) -> None:
         self._backend = backend
         self._store = backend.store
-        self._writing = writing
+        self._writer = writer
 
     async def delete(self, call: Call, options: DeleteOptions) -> Outcome:
         """Remove an object or begin its removal."""
@@ -128,7 +128,7 @@ class Deleting:
             await admit(write, old, old)
         new = self._terminating(kind, codec.copy(old), options)
         if finished(kind, new):
-            # An object that goes at once keeps the look it had; only one that waited shows when it was asked to go.
+            # An object that is removed at once is returned as it was; only one that waited has a deletionTimestamp.
             return await self._remove(kind, record, old if "deletionTimestamp" not in old["metadata"] else new, options)
         if new == old:
             await self._store.durable(record)
@@ -137,7 +137,7 @@ class Deleting:
             new["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
         if options.dry_run:
             return Outcome(new, None)
-        return Outcome(new, await self._writing.replace(kind, record, new))
+        return Outcome(new, await self._writer.replace(kind, record, new))
 
     async def _remove(self, kind: Kind, record: Record, last: Obj, options: DeleteOptions) -> Outcome:
         if options.dry_run:

@@ -1,8 +1,8 @@
-"""What groups need on clusters that Muster does not run itself: the part that no one else there does.
+"""The controllers of groups on clusters that Muster does not run itself. Only the leader runs them.
 
-Where the server has the group API, kube-controller-manager protects PodGroups and nobody protects
-CompositePodGroups. Where groups are custom resources nobody does anything: there all protection is ours, and so
-is what admission does elsewhere (class names become priorities). Only the leader runs these.
+Where the server has the group API, kube-controller-manager protects PodGroups and nothing protects CompositePodGroups.
+Where groups are custom resources, these controllers do all of the protection, and also what admission does elsewhere:
+they resolve priority class names into priorities.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORIT
 from muster.api.types import PriorityClass
 from muster.client.protocol import Client
 from muster.controllers.controller import Controller
-from muster.controllers.objects import UpkeepPod, Whole
+from muster.controllers.manager import ControllerManager
+from muster.controllers.objects import PodView, UnstructuredObject
 from muster.controllers.podgroup_protection import PodGroupProtection
-from muster.controllers.running import ControllerManager
 
 CRD_POD_GROUPS = POD_GROUPS._replace(group=CRD_GROUP, version=HUB)
 CRD_COMPOSITES = COMPOSITE_POD_GROUPS._replace(group=CRD_GROUP, version=HUB)
@@ -29,7 +29,7 @@ class CompositeProtection(PodGroupProtection):
     name = "compositepodgroup-protection-controller"
 
     def watch_members(self) -> None:
-        """PodGroups are somebody else's."""
+        """Nothing: kube-controller-manager protects PodGroups."""
 
     async def reconcile(self, key: tuple[str, str, str]) -> float | None:
         return await super().reconcile(key) if key[0] == self.composites.plural else None
@@ -45,12 +45,12 @@ class CrdProtection(PodGroupProtection):
         self.context.informers.of(PODS, label_selector=CRD_LABEL)
         super().watch_members()
 
-    def named_by(self, pod: UpkeepPod) -> str:
+    def named_by(self, pod: PodView) -> str:
         return (pod.metadata.labels or {}).get(CRD_LABEL, "")
 
-    async def named_live(self, group: Whole) -> list[UpkeepPod]:
+    async def named_live(self, group: UnstructuredObject) -> list[PodView]:
         selector = f"{CRD_LABEL}={group.metadata.name}"
-        page = await self.client.list(PODS, group.metadata.namespace, label_selector=selector, into=UpkeepPod)
+        page = await self.client.list(PODS, group.metadata.namespace, label_selector=selector, into=PodView)
         return page.items
 
 
@@ -67,7 +67,7 @@ class CrdPriority(Controller):
         for plural, informer in self._kinds.items():
             informer.on_change(lambda old, new, plural=plural: self._group_changed(plural, new))
 
-    def _group_changed(self, plural: str, group: Whole | None) -> None:
+    def _group_changed(self, plural: str, group: UnstructuredObject | None) -> None:
         if group is not None and not _is_filled(group):
             self.queue.add((plural, group.metadata.namespace, group.metadata.name))
 
@@ -79,7 +79,7 @@ class CrdPriority(Controller):
     async def reconcile(self, key: tuple[str, str, str]) -> float | None:
         plural, namespace, name = key
         informer = self._kinds[plural]
-        group: Whole | None = informer.get(namespace, name)
+        group: UnstructuredObject | None = informer.get(namespace, name)
         if group is None or _is_filled(group):
             return None
         wanted = str(group.spec.get("priorityClassName") or "")
@@ -100,7 +100,7 @@ class CrdPriority(Controller):
         marked = [each for each in self._classes.objects.values() if each.global_default]
         return min(marked, key=lambda each: each.value, default=None)
 
-    async def _fill(self, resource: Resource, group: Whole, found: PriorityClass | None) -> None:
+    async def _fill(self, resource: Resource, group: UnstructuredObject, found: PriorityClass | None) -> None:
         spec: dict[str, Any] = {"priority": 0, "preemptionPolicy": PREEMPT_LOWER_PRIORITY}
         if found is not None:
             spec = {
@@ -108,7 +108,7 @@ class CrdPriority(Controller):
                 "priority": found.value,
                 "preemptionPolicy": found.preemption_policy or PREEMPT_LOWER_PRIORITY,
             }
-        # What the author wrote stands: an immutable field cannot be corrected, only filled.
+        # Set fields are kept: they are immutable, only missing ones can be filled.
         missing = {field: value for field, value in spec.items() if group.spec.get(field) in (None, "")}
         meta = {"uid": group.metadata.uid, "resourceVersion": group.metadata.resource_version}
         await self.client.patch(
@@ -116,7 +116,7 @@ class CrdPriority(Controller):
         )
 
 
-def _is_filled(group: Whole) -> bool:
+def _is_filled(group: UnstructuredObject) -> bool:
     return group.spec.get("priority") is not None and group.spec.get("preemptionPolicy") is not None
 
 
@@ -124,6 +124,6 @@ ON_NATIVE: tuple[type[Controller], ...] = (CompositeProtection,)
 ON_CRDS: tuple[type[Controller], ...] = (CrdProtection, CrdPriority)
 
 
-async def keep_up(client: Client, controllers: tuple[type[Controller], ...]) -> None:
-    """Run these until cancelled."""
+async def run_controllers(client: Client, controllers: tuple[type[Controller], ...]) -> None:
+    """Run the given controllers until cancelled."""
     await ControllerManager(client, collections=(), controllers=controllers).run()

@@ -1,7 +1,7 @@
-"""One store of events, two faces: core/v1 (as stored) and events.k8s.io/v1.
+"""Converts events between core/v1, in which they are stored, and events.k8s.io/v1.
 
 The two name the same facts differently: involvedObject and regarding, message and note, reportingComponent and
-reportingController; the first times and counts of the old face are the deprecated fields of the new one.
+reportingController; firstTimestamp, lastTimestamp and count of core/v1 are deprecated fields of events.k8s.io/v1.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from muster.server.resources.columns import at
-from muster.server.resources.kind import Face, Obj
+from muster.server.resources.kind import AlternateVersion, Obj
 
 _CORE_TO_EVENTS = {
     "involvedObject": "regarding",
@@ -40,7 +40,7 @@ def to_events(obj: Obj) -> Obj:
     """A stored event as events.k8s.io/v1 shows it."""
     shown = _renamed(obj, _CORE_TO_EVENTS, "events.k8s.io/v1")
     shown.setdefault("eventTime", None)
-    # A reporter of the old face says who it is in `source` only.
+    # A reporter that writes core/v1 says who it is in `source` only.
     if not shown.get("reportingController"):
         component = at(shown, "deprecatedSource", "component")
         if component:
@@ -48,7 +48,7 @@ def to_events(obj: Obj) -> Obj:
     return shown
 
 
-EVENTS_FACE = Face(table="events", api_version="v1", inward=to_core, outward=to_events)
+EVENTS_V1 = AlternateVersion(table="events", api_version="v1", to_storage=to_core, to_version=to_events)
 
 # (name in core/v1, name in events.k8s.io/v1, where it is stored)
 _FIELDS = (

@@ -1,6 +1,6 @@
-"""The parts of the plane beside the API server: each is a task that gets ready, runs, and is stopped.
+"""The components of the control plane beside the API server: each is a task that gets ready, runs, and is stopped.
 
-A part imports its room when it starts, so that a plane without a scheduler never loads one.
+A component imports its package when it starts, so that a plane without a scheduler never loads one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from muster.server.auth.rbac import Authorizer
 from muster.server.request import Request, Response
 
 
-class Part(ABC):
-    """One room at work. `task` ends only when the part is stopped or has failed."""
+class Component(ABC):
+    """One running component. `task` ends only when the component is stopped or has failed."""
 
     name: str
 
@@ -26,7 +26,7 @@ class Part(ABC):
         self.task: asyncio.Task[None] | None = None
 
     async def start(self, client: Client, options: Options) -> None:
-        """Run until ready; raises what kept it from getting there."""
+        """Start the task and wait until it is ready; raises the error that ended it before."""
         ready = self.prepare(client, options)
         self.task = asyncio.create_task(self.run(), name=f"plane-{self.name}")
         waiting = asyncio.create_task(ready.wait())
@@ -38,21 +38,21 @@ class Part(ABC):
             waiting.cancel()
 
     async def stop(self) -> None:
-        """End, however it stands."""
+        """Cancel the task and wait for its end."""
         if self.task is not None:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
 
     @abstractmethod
     def prepare(self, client: Client, options: Options) -> asyncio.Event:
-        """Make what `run` needs; the event says when it is at work."""
+        """Create what `run` needs; the returned event is set when the component is ready."""
 
     @abstractmethod
     async def run(self) -> None: ...
 
 
-class Controllers(Part):
-    """Upkeep: garbage, namespaces, jobs, deployments, protection."""
+class Controllers(Component):
+    """The controller manager: garbage collection, namespaces, jobs, deployments, group protection."""
 
     name = "controllers"
 
@@ -66,8 +66,8 @@ class Controllers(Part):
         await self._manager.run()
 
 
-class Roles(Part):
-    """Keeps the rules of aggregated cluster roles readable."""
+class RoleAggregator(Component):
+    """Writes the rules of aggregated cluster roles into the stored objects."""
 
     name = "role aggregation"
 
@@ -83,7 +83,7 @@ class Roles(Part):
         await self._aggregation.run()
 
 
-class Nodes(Part):
+class Nodes(Component):
     """Simulated nodes and their kubelets."""
 
     name = "nodes"
@@ -118,7 +118,7 @@ class Nodes(Part):
         return Response(200, "".join(lines).encode(), "text/plain; charset=utf-8")
 
 
-class Scheduler(Part):
+class Scheduler(Component):
     """The engine, serving the usual scheduler name and its own."""
 
     name = "scheduler"
@@ -146,7 +146,7 @@ class Scheduler(Part):
             await asyncio.wait({self.task}, timeout=self._engine.settings.patience)
         await super().stop()
 
-    def trouble(self) -> str:
+    def health_error(self) -> str:
         return "; ".join(self._engine.trouble())
 
     def metrics(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The server's own certificate authority: ECDSA P-256, made at first start, kept in files that only we can read.
+"""A certificate authority of our own: ECDSA P-256, made at first start, kept in files that only we can read.
 
 `Authority.open(directory)` continues with the files it finds there; `Authority.create()` keeps everything in memory.
 Certificates are issued for the server (names and addresses) and for clients (user as CN, groups as O).

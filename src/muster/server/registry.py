@@ -9,7 +9,7 @@ from muster.server.resources.kind import Kind
 
 
 class Registry:
-    """The served kinds. Built once, by `muster.server.resources.registry`."""
+    """The served kinds. Built once, by `muster.server.served_kinds`."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self.kinds = tuple(kinds)

@@ -1,4 +1,4 @@
-"""The server's own certificate authority."""
+"""The certificate authority: what it issues, and how its files are kept."""
 
 import datetime
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from muster.certificates import DEFAULT_NAMES, Authority, expires_soon, private_directory, write_private
 from muster.plane.credentials import Credentials
-from muster.server.auth.certificates import DEFAULT_NAMES, Authority, expires_soon, private_directory, write_private
 
 
 def test_a_server_certificate_carries_every_name_it_is_called_by() -> None:

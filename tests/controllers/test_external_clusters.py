@@ -7,7 +7,7 @@ import asyncio
 from muster.api.groups import COMPOSITE_PROTECTION, POD_GROUP_PROTECTION
 from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.controllers import ControllerManager
-from muster.controllers.on_clusters import ON_NATIVE
+from muster.controllers.external_clusters import ON_NATIVE
 from tests.controllers.conftest import World
 from tests.controllers.test_podgroup_protection import a_composite, a_group
 

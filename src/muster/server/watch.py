@@ -1,7 +1,7 @@
 """Watches: the initial state if asked, then every change after it, once, in order, with nothing left out.
 
 A watcher is a position in its table's shared list of changes (see `store.table`), so what is sent is what is stored and
-a reader that falls behind the kept window is told 410 instead of losing changes. A bookmark carries the store's
+a reader that falls behind the kept window gets 410 instead of losing changes. A bookmark carries the store's
 revision and is only sent at a moment when everything before it has been sent.
 """
 
@@ -15,8 +15,8 @@ from muster.api.errors import ApiError, bad_request, gone
 from muster.server import codec
 from muster.server.backend import Backend
 from muster.server.call import Call
-from muster.server.listing import check_options, parse_revision, reach
-from muster.server.selecting import Match, selector
+from muster.server.object_lister import check_options, parse_revision, reach
+from muster.server.selectors import Match, selector
 from muster.server.store.records import ADDED, DELETED, MODIFIED, Change, CompactedError, Record
 
 BOOKMARK = "BOOKMARK"
@@ -27,7 +27,7 @@ _BOOKMARK_BEFORE_TIMEOUT = 2.0
 
 
 class Event(NamedTuple):
-    """One thing to tell a watcher. A bookmark has no record; `initial_end` marks the end of the initial state."""
+    """One watch event. A bookmark has no record; `initial_end` marks the end of the initial state."""
 
     type: str
     record: Record | None
@@ -59,7 +59,7 @@ class Watch:
         return float(text or 0) or MIN_TIMEOUT_SECONDS * (1 + self._backend.rng.random())
 
     async def open(self, call: Call) -> Watch:
-        """Settle where the watch begins; 410 when that is too old, 504 when it is in the future."""
+        """Find where the watch begins; 410 when that is too old, 504 when it is in the future."""
         request = call.request
         check_options(request)
         asked = parse_revision(request)

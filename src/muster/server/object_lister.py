@@ -19,7 +19,7 @@ from muster.api.errors import FORBIDDEN, NOT_SUPPORTED, ApiError, FieldError, ba
 from muster.server.backend import Backend
 from muster.server.call import Call
 from muster.server.request import Request
-from muster.server.selecting import Match, selector
+from muster.server.selectors import Match, selector
 from muster.server.store.base import Store
 from muster.server.store.records import CompactedError, Key, Record
 
@@ -136,8 +136,8 @@ def too_large(asked: int, current: int) -> ApiError:
     return ApiError(504, "Timeout", message, {"causes": [cause]}, retry_after=1)
 
 
-class Listing:
-    """The road of GET on a collection."""
+class ObjectLister:
+    """Carries out GET of a collection."""
 
     def __init__(self, backend: Backend) -> None:
         self._store = backend.store

@@ -1,17 +1,17 @@
-"""PATCH: the stored object in the asked version, changed as the patch says, on the same road as any other write."""
+"""PATCH: applies a patch to the stored object in the requested version, and writes the result like any other update."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from muster.api.errors import ApiError, bad_request, conflict, unsupported_media_type
-from muster.server import apply, bodies, codec, duplicates, metadata, schema, yaml_bodies
+from muster.server import apply, bodies, codec, json_bodies, metadata, schema, yaml_bodies
 from muster.server.backend import Backend
 from muster.server.call import Call
+from muster.server.object_writer import MODIFIED, Make, ObjectWriter, Outcome
 from muster.server.patch import json_patch, merge_patch, strategic
 from muster.server.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from muster.server.resources.kind import Obj
-from muster.server.writing import MODIFIED, Make, Outcome, Writing
 
 _RACES = 4
 
@@ -22,12 +22,12 @@ _ACCEPTED = (
 )
 
 
-class Patching:
-    """The road of PATCH."""
+class ObjectPatcher:
+    """Carries out PATCH of one object."""
 
-    def __init__(self, backend: Backend, writing: Writing) -> None:
+    def __init__(self, backend: Backend, writer: ObjectWriter) -> None:
         self._backend = backend
-        self._writing = writing
+        self._writer = writer
 
     async def patch(self, call: Call) -> Outcome:
         """Patch the main resource or its status."""
@@ -35,7 +35,7 @@ class Patching:
         apply.check_options(call.request.arg("fieldManager"), call.request.flag("force"), is_apply=is_apply)
         if is_apply:
             return await self._apply(call)
-        return await self._writing.change(call, self._make(call), subresource=call.path.subresource)
+        return await self._writer.change(call, self._make(call), subresource=call.path.subresource)
 
     # Server-side apply
 
@@ -44,12 +44,12 @@ class Patching:
         config, repeated = _configuration(call)
 
         def make(stored: Obj) -> Obj:
-            merged = self._merged(call, codec.outward(call.kind, call.view.version, stored), config, repeated)
-            return codec.inward(call.kind, call.view.version, merged)
+            merged = self._merged(call, codec.to_version(call.kind, call.view.version, stored), config, repeated)
+            return codec.to_storage(call.kind, call.view.version, merged)
 
         for _ in range(_RACES):
             try:
-                return await self._writing.change(call, make, subresource=call.path.subresource)
+                return await self._writer.change(call, make, subresource=call.path.subresource)
             except ApiError as error:
                 if error.code != 404 or call.path.subresource:
                     raise
@@ -65,7 +65,7 @@ class Patching:
         if uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(call.kind.group, call.kind.plural, call.name, why)
-        return await self._writing.create(call, self._merged(call, None, config, repeated))
+        return await self._writer.create(call, self._merged(call, None, config, repeated))
 
     def _merged(self, call: Call, live: Obj | None, config: Obj, repeated: list[str]) -> Obj:
         merged = apply.merge(
@@ -84,9 +84,9 @@ class Patching:
         patch, repeated = read_patch(call)
 
         def make(stored: Obj) -> Obj:
-            current = codec.outward(call.kind, call.view.version, stored)
+            current = codec.to_version(call.kind, call.view.version, stored)
             changed = apply_patch(call, current, patch, repeated)
-            return codec.inward(call.kind, call.view.version, changed)
+            return codec.to_storage(call.kind, call.view.version, changed)
 
         return make
 
@@ -95,7 +95,7 @@ def _configuration(call: Call) -> tuple[Obj, list[str]]:
     """What is applied, YAML or, as kubectl sends it, JSON; and the fields it repeats."""
     body = call.request.body
     is_json = body.lstrip()[:1] == b"{"
-    value, repeated = duplicates.decode_json(body) if is_json else (yaml_bodies.decode(body), [])
+    value, repeated = json_bodies.decode_json(body) if is_json else (yaml_bodies.decode(body), [])
     if not isinstance(value, dict):
         raise bad_request("error decoding patch: an apply configuration must be an object")
     bodies.expect(value, call.view.api_version, call.kind.kind)
@@ -109,7 +109,7 @@ def read_patch(call: Call) -> tuple[Any, list[str]]:
     """The patch document and the fields it repeats; 415 for a content type that is no patch."""
     if bodies.media_type(call.request) not in _APPLY_TYPES:
         raise unsupported_media_type(_ACCEPTED)
-    return duplicates.decode_json(call.request.body)
+    return json_bodies.decode_json(call.request.body)
 
 
 def patched(call: Call, current: Obj, patch: Any, message: schema.Message | None) -> Obj:

@@ -1,4 +1,4 @@
-"""All controllers, and running them together over one set of watches."""
+"""The list of all controllers, and the manager that runs them over one set of informers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from muster.controllers.deployment import DeploymentController
 from muster.controllers.discovery import discover
 from muster.controllers.disruption import Disruption
 from muster.controllers.event_expiry import EventExpiry
-from muster.controllers.garbage import Garbage
+from muster.controllers.garbage_collector import GarbageCollector
 from muster.controllers.informers import Informers
 from muster.controllers.job import JobController
 from muster.controllers.namespace import NamespaceDeletion
@@ -40,7 +40,7 @@ from muster.controllers.service_account import DefaultServiceAccount
 CONTROLLERS: tuple[type[Controller], ...] = (
     PodGroupProtection,
     NamespaceDeletion,
-    Garbage,
+    GarbageCollector,
     EventExpiry,
     Disruption,
     JobController,
@@ -51,7 +51,7 @@ CONTROLLERS: tuple[type[Controller], ...] = (
 )
 
 # Kinds of which controllers read more than metadata.
-_WHOLE = frozenset(
+_UNSTRUCTURED = frozenset(
     (group, resource.plural)
     for resource in (
         COMPOSITE_POD_GROUPS,
@@ -94,7 +94,7 @@ class ControllerManager:
         collections = self._collections
         if collections is None:
             collections = await discover(self._client)
-        informers = Informers(_WHOLE)
+        informers = Informers(_UNSTRUCTURED)
         context = Context(self._client, informers, self._clock, tuple(collections))
         self.controllers = [make(context) for make in self._kinds if self._which is None or make.name in self._which]
         for controller in self.controllers:

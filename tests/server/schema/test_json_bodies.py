@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.server.duplicates import decode_json
+from muster.server.json_bodies import decode_json
 
 TEXTS = st.text(alphabet='ab":\\{[é', max_size=4)
 

@@ -1,7 +1,7 @@
-"""Reads a JSON body and tells which fields it repeats, since the quick decoder keeps the last one silently.
+"""Decodes JSON bodies and finds the fields that they repeat, which the fast decoder drops silently.
 
-Nearly every body has none, so that is what is made cheap: the quick decoder reads the body, and only if the keys it
-kept may be fewer than the keys written does a slow one look again.
+Nearly every body has none, so that case is cheap: the fast decoder reads the body, and only if it may have kept fewer
+keys than were written, a slow decoder reads the body again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Objects whose owners are gone go too: in the background, before their owner, or not at all if they are orphaned.
+"""The garbage collector: deletes objects whose owners are gone, and works off the finalizers of propagation policies.
 
-Works on metadata alone, over every kind the server has. An owner counts as absent only when the server itself
-says so, because a watch may be behind.
+Reads only metadata, of every kind the server has. An owner counts as absent only when a GET says so, because a watch
+may be behind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REMEMBERED = 4096
 Item = tuple[str, str, str, str]  # group, plural, namespace, name
 
 
-class Garbage(Controller):
+class GarbageCollector(Controller):
     name = "garbage-collector"
     workers = 8
 
@@ -64,7 +64,7 @@ class Garbage(Controller):
         self._uids[new.uid] = (item, new)
         for owner in new.owner_references or ():
             self._dependents.setdefault(owner.uid, set()).add(item)
-        if _needs_care(new):
+        if _needs_work(new):
             self.queue.add(item)
 
     def _gone(self, item: Item, metadata: ObjectMeta) -> None:
@@ -99,15 +99,15 @@ class Garbage(Controller):
             return None
         metadata: ObjectMeta = found.metadata
         if metadata.deletion_timestamp is not None:
-            await self._let_go(resource, metadata)
+            await self._process_deletion(resource, metadata)
         if metadata.owner_references and (
             metadata.deletion_timestamp is None or FOREGROUND not in (metadata.finalizers or ())
         ):
-            await self._judge(resource, metadata)
+            await self._check_owners(resource, metadata)
         return None
 
-    async def _let_go(self, resource: Resource, metadata: ObjectMeta) -> None:
-        """Work off the finalizers that a deletion policy left."""
+    async def _process_deletion(self, resource: Resource, metadata: ObjectMeta) -> None:
+        """Remove the finalizer of the propagation policy (orphan, foregroundDeletion) when its work is done."""
         finalizers = metadata.finalizers or ()
         dependents = self._dependents_of(metadata.uid)
         if ORPHAN in finalizers:
@@ -129,7 +129,7 @@ class Garbage(Controller):
                 found.append((resource, child.metadata))
         return found
 
-    async def _judge(self, resource: Resource, metadata: ObjectMeta) -> None:
+    async def _check_owners(self, resource: Resource, metadata: ObjectMeta) -> None:
         """Delete an object without owners, or drop its references to owners that are gone."""
         solid: list[OwnerReference] = []
         dangling: list[OwnerReference] = []
@@ -169,7 +169,7 @@ class Garbage(Controller):
             return True
         resource = self._by_kind.get((owner.api_version.rpartition("/")[0], owner.kind))
         if resource is None:
-            return False  # a kind nobody knows here: not ours to judge
+            return False  # an unknown kind: absence cannot be proved
         try:
             found = await self.client.get(resource, owner.name, namespace if resource.namespaced else None)
         except ApiError as error:
@@ -215,7 +215,7 @@ def _item(resource: Resource, metadata: ObjectMeta) -> Item:
     return (resource.group, resource.plural, metadata.namespace, metadata.name)
 
 
-def _needs_care(metadata: ObjectMeta) -> bool:
+def _needs_work(metadata: ObjectMeta) -> bool:
     if metadata.owner_references:
         return True
     return metadata.deletion_timestamp is not None and bool(metadata.finalizers)

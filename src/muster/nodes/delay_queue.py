@@ -1,4 +1,4 @@
-"""What is to be done when: one heap of due actions for all nodes and pods, instead of a task for each."""
+"""A queue of actions by the time they are due: one heap for all nodes and pods, instead of a task for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Entry(NamedTuple):
     action: Callable[[], Awaitable[None]]
 
 
-class Agenda:
+class DelayQueue:
     """Actions by the time they are due. `run` carries them out, some at a time, in order."""
 
     def __init__(self, clock: Clock) -> None:
@@ -57,10 +57,10 @@ class Agenda:
             await self._earlier.wait()
             return
         sleep = asyncio.ensure_future(self._clock.sleep(max(0.0, self._entries[0].due - self._clock.now())))
-        news = asyncio.ensure_future(self._earlier.wait())
+        earlier = asyncio.ensure_future(self._earlier.wait())
         try:
-            await asyncio.wait((sleep, news), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((sleep, earlier), return_when=asyncio.FIRST_COMPLETED)
         finally:
             sleep.cancel()
-            news.cancel()
-            await asyncio.gather(sleep, news, return_exceptions=True)
+            earlier.cancel()
+            await asyncio.gather(sleep, earlier, return_exceptions=True)

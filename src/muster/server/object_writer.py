@@ -1,7 +1,8 @@
 """Creating and changing objects: default, prepare, admit, validate, store.
 
 A change is a function from the stored object to the new one, so that PUT, PATCH, apply and the subresources share one
-road. Unless the client named a resourceVersion, a change that lost a race is computed again on the newer object.
+implementation. Unless the client named a resourceVersion, a change that lost a race is computed again on the newer
+object.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from muster.api.errors import (
 from muster.server import codec, metadata
 from muster.server.backend import Backend
 from muster.server.call import Call
-from muster.server.ownership import set_owners, write_owners
+from muster.server.managed_fields import set_owners, write_owners
 from muster.server.resources.kind import Kind, Obj, Write
 from muster.server.store.records import KeyExistsError, Record, RevisionMismatchError
 
@@ -44,8 +45,8 @@ class Outcome:
         self.removed = removed
 
 
-class Writing:
-    """The write road of all kinds."""
+class ObjectWriter:
+    """Carries out creates and updates of all kinds."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -84,7 +85,7 @@ class Writing:
 
     async def _create_once(self, call: Call, obj: Obj) -> Outcome:
         kind = call.kind
-        stored = codec.inward(kind, call.view.version, obj)
+        stored = codec.to_storage(kind, call.view.version, obj)
         if kind.default is not None:
             kind.default(stored)
         metadata.begin(kind, stored, call.namespace, self._backend.clock(), self._backend.rng)
@@ -223,7 +224,7 @@ def put(call: Call, obj: Obj) -> tuple[Make, str]:
     if not version and not call.kind.unconditional_update:
         wrong = FieldError(INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid(call.kind.group, call.kind.kind, call.name, [wrong])
-    stored = codec.inward(call.kind, call.view.version, obj)
+    stored = codec.to_storage(call.kind, call.view.version, obj)
 
     def make(_: Obj) -> Obj:
         return codec.copy(stored)
