@@ -65,7 +65,7 @@ Goal = LeafGoal | BranchGoal
 def satisfied(request: GroupRequest) -> bool:
     """Every minimum of the group holds already, without any new pod."""
     if isinstance(request, PodGroupRequest):
-        return request.met
+        return request.satisfied
     return sum(map(satisfied, request.children)) >= request.minimum
 
 
