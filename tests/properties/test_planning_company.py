@@ -64,7 +64,7 @@ def a_world(rng: random.Random) -> World:
         kind = rng.choice(choices)
         kinds[f"uid-p{index}"] = kind
         pods.append(a_pod(f"p{index}", kind.cpu, labels={"who": kind.label}, affinity=kind.affinity()))
-    gang = scene.gang("g", *pods, min_count=rng.randint(1, len(pods)), topology=rng.choice((None, None, RACK)))
+    gang = scene.gang("g", *pods, min_count=rng.randint(1, len(pods)), topology=rng.choice(("", "", RACK)))
     return World(scene, gang, kinds, cpus, labels)
 
 

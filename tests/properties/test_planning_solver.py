@@ -40,7 +40,7 @@ def a_world(rng: random.Random) -> tuple[Scene, GroupRequest, dict[str, Any]]:
             for k, ((cpu, memory), count) in enumerate(picked)
             for i in range(count)
         ]
-        groups.append(scene.gang(name, *pods, topology=RACK if inside else None))
+        groups.append(scene.gang(name, *pods, topology=RACK if inside else ""))
     return scene, scene.composite("root", *groups), {"nodes": nodes, "gangs": gangs}
 
 

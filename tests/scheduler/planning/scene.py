@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -92,7 +92,7 @@ class Scene:
         name: str,
         *pods: Pod,
         min_count: int | None = None,
-        topology: str | None = None,
+        topology: str = "",
         bound: int = 0,
         domains: tuple[str, ...] = (),
     ) -> PodGroupRequest:
@@ -109,7 +109,7 @@ class Scene:
         name: str,
         *children: GroupRequest,
         min_groups: int | None = None,
-        topology: str | None = None,
+        topology: str = "",
         domains: tuple[str, ...] = (),
     ) -> CompositeRequest:
         minimum = len(children) if min_groups is None else min_groups
@@ -118,8 +118,8 @@ class Scene:
     def fresh(self, demand: GroupRequest) -> GroupRequest:
         """The demand with the shapes of this moment: a selector met later may have told pods apart."""
         if isinstance(demand, PodGroupRequest):
-            return replace(demand, members=tuple(self.member(self.pods[m.uid], m.priority) for m in demand.members))
-        return replace(demand, children=tuple(self.fresh(child) for child in demand.children))
+            return demand.with_members(tuple(self.member(self.pods[m.uid], m.priority) for m in demand.members))
+        return demand.with_children(tuple(self.fresh(child) for child in demand.children))
 
     def plan(self, demand: GroupRequest, steps: int = DEFAULT_STEPS, **more: Any) -> Result:
         demand = self.fresh(self.fresh(demand))  # the first pass makes all selectors known

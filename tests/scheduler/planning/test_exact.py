@@ -6,28 +6,35 @@ import numpy as np
 import pytest
 
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import PendingPod, PodGroupRequest
 from muster.scheduler.placement.verdict import Budget
 from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Exhausted, decide
 from muster.scheduler.planning.first_fit import pack
-from muster.scheduler.planning.goal import LeafGoal, Lot
 from muster.scheduler.planning.node_matrix import NodeMatrix
 from muster.scheduler.planning.packing_instance import PackingInstance, ScopedRequest
+from tests.scheduler.planning.scene import Scene, a_pod
+
+SCENE = Scene()
+SHAPES = [SCENE.member(a_pod(f"s{i}", i + 1)).shape for i in range(4)]
 
 
 def a_board(free: list[list[int]], requests: list[list[int]]) -> NodeMatrix:
     """Columns of `free` are nodes; every shape may go everywhere."""
     amounts = np.array(free, dtype=np.int64)
     allowed = np.ones((len(requests), amounts.shape[1]), dtype=bool)
-    return NodeMatrix(amounts, np.array(requests, dtype=np.int64), allowed, np.arange(amounts.shape[1]))
+    return NodeMatrix(
+        SHAPES[: len(requests)], amounts, np.array(requests, dtype=np.int64), allowed, np.arange(amounts.shape[1])
+    )
 
 
-def a_leaf(name: str, need: int, **counts: int) -> LeafGoal:
-    """A leaf with so many members of shapes s0, s1, …"""
-    lots = tuple(Lot(int(shape[1:]), (None,) * count, count) for shape, count in counts.items())  # type: ignore[arg-type]
-    return LeafGoal(EntityKey("PodGroup", "d", name), need, 0, (), lots, "", None, (name,))
+def a_leaf(name: str, need: int, **counts: int) -> PodGroupRequest:
+    """A PodGroup with so many members of shapes s0, s1, …"""
+    shapes = [SHAPES[int(shape[1:])] for shape, count in counts.items() for _ in range(count)]
+    members = tuple(PendingPod(f"{name}-{i}", "d", f"{name}-{i}", shape, 0) for i, shape in enumerate(shapes))
+    return PodGroupRequest(EntityKey("PodGroup", "d", name), need, 0, members)
 
 
-def ask(board: NodeMatrix, *leaves: LeafGoal) -> PackingInstance:
+def ask(board: NodeMatrix, *leaves: PodGroupRequest) -> PackingInstance:
     return PackingInstance(board, [ScopedRequest(leaf, board.everywhere()) for leaf in leaves])
 
 
@@ -48,7 +55,7 @@ def test_seats_of_a_shared_type_are_handed_back_to_each_leaf():
     placed = pack(question, Budget(100))
     assert placed is not None
 
-    given = {seated.leaf.key.name: int(seated.counts.sum()) for seated in question.seated(placed)}
+    given = {packed.pods.members[0].uid[0]: int(packed.counts.sum()) for packed in question.packed(placed)}
 
     assert given == {"a": 2, "b": 5}
 

@@ -1,7 +1,5 @@
 """Trees of groups: minimums at every level, extras that starve nobody, children that choose."""
 
-from dataclasses import replace
-
 import msgspec
 
 from muster.scheduler.placement.verdict import Infeasible, Placed
@@ -141,7 +139,7 @@ def test_what_is_short_is_told_for_the_group_that_lacks_it():
 def test_of_children_that_compete_the_one_with_the_higher_priority_runs():
     scene = slots(3)
     low, high = scene.uniform("low", 2), scene.uniform("high", 3)
-    high = replace(high, members=tuple(msgspec.structs.replace(member, priority=10) for member in high.members))
+    high = high.with_members(tuple(msgspec.structs.replace(member, priority=10) for member in high.members))
 
     result = scene.plan(scene.composite("bag", low, high, min_groups=1))
 

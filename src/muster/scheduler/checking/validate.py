@@ -15,7 +15,7 @@ from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.checking.node_amounts import Amounts, NodeAmounts, ShapeAmounts, ledger_of, requests
 from muster.scheduler.checking.node_rules import claims_fault, clash, ports_of
 from muster.scheduler.checking.pod_rules import RunningPods, between_pods
-from muster.scheduler.framework.shape import ProfileView, Shape
+from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
 from muster.scheduler.placement.verdict import Assignment, Placed
@@ -44,8 +44,8 @@ class _Audit:
         self.evicted = evicted
         self.held = held
         self.ledger: NodeAmounts = ledger_of(cluster)
-        self.profiles: dict[int, ProfileView] = {}
         self.kinds: dict[int, ShapeAmounts] = {}  # distinct pods of the plan, by identity of their shape
+        self.requests: dict[int, Amounts] = {}  # of each kind, without resources that its profile ignores
         self.bench: Bench = {}
         self.seats: list[tuple[int, int]] = []  # kind and slot, in the order of the plan
 
@@ -65,7 +65,10 @@ class _Audit:
         shapes = [waiting[uid].shape for uid in uids]
         distinct = {id(shape): shape for shape in shapes}
         self.kinds = {kind: self.ledger.kind(shape.pod) for kind, shape in distinct.items()}
-        self.profiles = {kind: shape.profile for kind, shape in distinct.items()}
+        self.requests = {
+            kind: {name: n for name, n in self.kinds[kind].requests.items() if not shape.profile.ignores(name)}
+            for kind, shape in distinct.items()
+        }
         self.seats = [(id(shape), seat.index) for shape, seat in zip(shapes, placed.assignments, strict=True)]
         for (kind, slot), count in Counter(self.seats).items():
             self.bench.setdefault(slot, {})[kind] = count
@@ -144,9 +147,8 @@ class _Audit:
         load, capacity = self.ledger.load(slot, self.evicted), self.ledger.capacity(node)
         asked: Amounts = {"pods": sum(row.values())}
         for kind, count in row.items():
-            for name, amount in self.kinds[kind].requests.items():
-                if not self.profiles[kind].ignores(name):
-                    asked[name] = asked.get(name, 0) + amount * count
+            for name, amount in self.requests[kind].items():
+                asked[name] = asked.get(name, 0) + amount * count
         for name, amount in asked.items():
             used = load.get(name, 0) + (held.get(name, 0) if held else 0)
             have = capacity.get(name, 0)

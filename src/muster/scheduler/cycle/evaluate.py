@@ -45,9 +45,9 @@ def evaluate(
             trial.place(shape, slot)
         trial.evict_all(evicted)
         judging = DomainsEvaluated()
-        verdict = plan(request, trial, Budget(steps), judging=judging)
+        verdict = plan(request, trial, Budget(steps), evaluated=judging)
         if isinstance(verdict, Undecided):
-            verdict = plan(request, trial, Budget(steps * RETRY_FACTOR), judging=judging)
+            verdict = plan(request, trial, Budget(steps * RETRY_FACTOR), evaluated=judging)
         refusals: dict[int, Diagnosis] = {}
         if not isinstance(verdict, Placed):
             for shape in _shapes(state, entity):
@@ -88,7 +88,7 @@ def request_of(entity: QueuedEntity, shape_of: ShapeOf, domain_of: DomainOf) -> 
 
 
 def _tree(group: Group, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
-    topology = group.topology
+    topology = group.topology or ""
     domains = domains_of(group, topology, domain_of) if topology else ()
     if group.is_leaf:
         pending = sorted(group.pending.values(), key=lambda member: member.order)

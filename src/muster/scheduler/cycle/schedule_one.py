@@ -12,12 +12,11 @@ from muster.scheduler.cache.volumes import bound
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import preempt
 from muster.scheduler.cycle.evaluate import MOST_WANTS, Evaluation, current_request, evaluate
-from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.groups.validity import TreeFault, find_fault
 from muster.scheduler.interface.decisions import Bind, Decision, Nominate, PromiseVolume, RecordEvent, SelectVolumeNode
 from muster.scheduler.interface.keys import ObjectRef
-from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, shapes_of
 from muster.scheduler.placement.verdict import Assignment, Infeasible, Judged, Placed, Undecided
 from muster.scheduler.queue.entity import BINDING, PREEMPTING, CapacityHint, QueuedEntity, RequeueHints
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -181,11 +180,8 @@ def _lack(state: SchedulerState, outcome: Evaluation) -> RequeueHints:
     strong = _one_want(state, request)
     if strong is not None and isinstance(outcome.verdict, Infeasible):
         return RequeueHints((strong,), culprits)
-    shapes: dict[int, Shape] = {}
-    for leaf in leaves(request):
-        for member in leaf.members:
-            shapes.setdefault(member.shape.id, member.shape)
-    wants = tuple(CapacityHint(shape, 1, weak=True) for shape in list(shapes.values())[:MOST_WANTS])
+    shapes = list(shapes_of(request).values())
+    wants = tuple(CapacityHint(shape, 1, weak=True) for shape in shapes[:MOST_WANTS])
     return RequeueHints(wants, culprits)
 
 
@@ -196,4 +192,4 @@ def _one_want(state: SchedulerState, request: GroupRequest) -> CapacityHint | No
     shape = request.members[0].shape
     if not state.evaluator.independent(shape) or any(member.shape.id != shape.id for member in request.members):
         return None
-    return CapacityHint(shape, max(1, request.need), request.topology)
+    return CapacityHint(shape, max(1, request.need), request.topology or None)

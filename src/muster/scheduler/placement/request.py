@@ -1,12 +1,13 @@
 """What a queued entity asks for: a tree of groups with their pending pods.
 
-The cycle builds a request from the forest and the queue; the planner never reads API objects of groups. A single pod is a
-PodGroupRequest with one member. Members are in the order in which they are preferred (priority, creation time, uid).
+The cycle builds a request from the forest and the queue; the planner never reads API objects of groups. A single pod
+is a PodGroupRequest with one member. Members are in the order in which they are preferred (priority, creation time,
+uid).
 
-The fields are inputs. What planning needs beyond them (how many pods are missing, which pods are interchangeable, which
-children are open) is derived on first use and kept with the node, so a request that is planned several times derives it
-once. Requests are compared by identity; two requests of equal `signature` ask for the same thing, so a search that
-failed for one fails for the other.
+The fields are inputs. What planning needs beyond them (how many pods are missing, which pods are interchangeable,
+which children are open) is derived on first use and kept with the node, so a request that is planned several times
+derives it once. Requests are compared by identity; two requests of equal `signature` ask for the same thing, so a
+search that failed for one fails for the other.
 """
 
 from __future__ import annotations
@@ -81,13 +82,13 @@ class PodGroupRequest(msgspec.Struct, frozen=True, eq=False, dict=True):
         first = members[0].shape
         if all(member.shape is first for member in members):
             return (IdenticalPods(first, members, min(need, len(members))),)
-        by_shape: dict[int, list[PendingPod]] = {}
-        preferred: dict[int, int] = {}
+        by_shape: dict[Shape, list[PendingPod]] = {}
+        preferred: dict[Shape, int] = {}
         for position, member in enumerate(members):
-            shape = member.shape.id
+            shape = member.shape
             by_shape.setdefault(shape, []).append(member)
             preferred[shape] = preferred.get(shape, 0) + (position < need)
-        return tuple(IdenticalPods(found[0].shape, tuple(found), preferred[shape]) for shape, found in by_shape.items())
+        return tuple(IdenticalPods(shape, tuple(found), preferred[shape]) for shape, found in by_shape.items())
 
     @cached_property
     def pending(self) -> int:

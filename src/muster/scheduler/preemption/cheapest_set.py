@@ -86,7 +86,7 @@ class SufficiencyCache:
         wanted: dict[int, int] = {}
         for member in request.members:
             wanted[member.shape.id] = wanted.get(member.shape.id, 0) + 1
-        if request.topology is None:
+        if not request.topology:
             return sum(min(count, int(seats[shape].sum())) for shape, count in wanted.items()) >= request.need
         values = self._what_if.cluster.labels(request.topology)
         sums = sum(np.minimum(np.bincount(values, seats[shape])[1:], count) for shape, count in wanted.items())

@@ -60,9 +60,7 @@ class GroupVictims:
             if len(self.lots) == 1:
                 market.only = scope.tolist()
             return self._leaf(request, market, scope)
-        for child in sorted(
-            request.children, key=lambda child: (child.topology is None, -self._wanted(child), child.key)
-        ):
+        for child in sorted(request.children, key=lambda child: (not child.topology, -self._wanted(child), child.key)):
             bought = self.buy(child, market, scope)
             if bought is None:
                 return None
@@ -82,7 +80,7 @@ class GroupVictims:
 
     def domains(self, request: GroupRequest, scope: Bools) -> Iterator[Bools]:
         """Where the group may lie as a whole."""
-        if request.topology is None:
+        if not request.topology:
             yield scope
             return
         values = self.cluster.labels(request.topology)

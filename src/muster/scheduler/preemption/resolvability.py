@@ -24,7 +24,7 @@ import numpy as np
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, shapes_of
 from muster.scheduler.runtime.evaluator import Evaluator
 
 
@@ -65,8 +65,7 @@ def statuses(
 
 def _empty_seats(request: GroupRequest, evaluator: Evaluator) -> dict[int, Ints]:
     """Per shape, the seats on every node if nothing ran there."""
-    shapes = {member.shape.id: member.shape for leaf in leaves(request) for member in leaf.members}
-    return {number: evaluator.empty_capacity(shape) for number, shape in shapes.items()}
+    return {number: evaluator.empty_capacity(shape) for number, shape in shapes_of(request).items()}
 
 
 def _fold(request: GroupRequest, cluster: Cluster, seats: Mapping[int, Ints], found: dict[EntityKey, Status]) -> Status:
@@ -83,7 +82,7 @@ def _fold(request: GroupRequest, cluster: Cluster, seats: Mapping[int, Ints], fo
 def _most(leaf: PodGroupRequest, cluster: Cluster, seats: Mapping[int, Ints]) -> int:
     """How many members could sit in the best of cases, all in one domain where they must be."""
     wanted = Counter(member.shape.id for member in leaf.members)
-    if leaf.topology is None:
+    if not leaf.topology:
         return sum(min(count, int(seats[shape].sum())) for shape, count in wanted.items())
     domain_of = cluster.labels(leaf.topology)[: cluster.size]
     most = np.zeros(int(domain_of.max(initial=0)) + 1, dtype=np.int64)

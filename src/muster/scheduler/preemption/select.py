@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from muster.api import selectors, types
 from muster.scheduler.cache.arrays import Bools
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves, rebuilt, shapes_of
 from muster.scheduler.placement.verdict import Budget, Placed, Undecided
 from muster.scheduler.preemption.cheapest_set import SufficiencyCache, cheapest_sufficient
 from muster.scheduler.preemption.cost import EvictionCost
@@ -98,7 +97,7 @@ class _Chooser:
 
     def _counted_shapes(self) -> dict[int, CountableShape]:
         """Every shape of the demand in the terms of counting; none if one of them cannot be counted."""
-        wanted = {member.shape.id: member.shape for leaf in leaves(self.request) for member in leaf.members}
+        wanted = shapes_of(self.request)
         found: dict[int, CountableShape] = {}
         company: dict[int, types.Pod] = {}
         if any(shape.pod.spec.affinity is not None for shape in wanted.values()):
@@ -140,7 +139,7 @@ class _Chooser:
         seated = max((min(len(request.members), int(most[domain].sum())) for domain in domains), default=0)
         if seated < max(1, request.need):
             return NOT_EVEN
-        self.target = replace(request, minimum=request.bound + seated)
+        self.target = request.with_minimum(request.bound + seated)
 
         def suffices(victims: Sequence[Victim]) -> bool:
             at = {unit.key: number for number, unit in enumerate(self.victims)}
@@ -221,7 +220,7 @@ class _Chooser:
 
     def _pools(self) -> Iterator[list[Victim]]:
         """Everyone who could go; first without those whom the members need near them."""
-        terms = [term for shape in self._distinct_shapes() for term in _wanted_company(shape.pod)]
+        terms = [term for shape in shapes_of(self.request).values() for term in _wanted_company(shape.pod)]
         if terms:
             yield [unit for unit in self.victims if not self._liked(unit, terms)]
         yield self.victims
@@ -261,12 +260,9 @@ class _Chooser:
                 low = middle + 1
         return pool[:low]
 
-    def _distinct_shapes(self) -> list[Shape]:
-        return list({m.shape.id: m.shape for leaf in leaves(self.request) for m in leaf.members}.values())
-
     def _monotone(self) -> bool:
         """Does one more eviction never hurt? It can where members want company, or are spread over others."""
-        pods = [shape.pod for shape in self._distinct_shapes()]
+        pods = [shape.pod for shape in shapes_of(self.request).values()]
         return not any(_wanted_company(pod) or pod.spec.topology_spread_constraints for pod in pods)
 
     def _irreducible(self, victims: list[Victim]) -> list[Victim]:
@@ -312,12 +308,12 @@ def _lots(request: GroupRequest, placed: Placed) -> Lots:
 def _aim(request: GroupRequest, placed: Placed) -> GroupRequest:
     """The demand that asks for as many members of each leaf as could be seated at best."""
     seated = {key: sum(shapes.values()) for key, shapes in _lots(request, placed).items()}
-    return _raise(request, seated, placed.placed_groups)
 
+    def raised(group: GroupRequest) -> GroupRequest:
+        if isinstance(group, PodGroupRequest):
+            count = seated.get(group.key, 0)
+            return group.with_minimum(group.bound + count) if count else group
+        satisfied = sum(child.key in placed.placed_groups for child in group.children)
+        return group.with_minimum(max(group.minimum, satisfied))
 
-def _raise(request: GroupRequest, seated: Mapping[EntityKey, int], won: Collection[EntityKey]) -> GroupRequest:
-    if isinstance(request, PodGroupRequest):
-        count = seated.get(request.key, 0)
-        return replace(request, minimum=request.bound + count) if count else request
-    children = tuple(_raise(child, seated, won) for child in request.children)
-    return replace(request, children=children, minimum=max(request.minimum, sum(c.key in won for c in children)))
+    return rebuilt(request, raised)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -13,7 +12,7 @@ from muster.api import types
 from muster.scheduler.explain.explanation import Suggestion
 from muster.scheduler.explain.suggestions.change_trial import ChangeTrial
 from muster.scheduler.explain.suggestions.more_capacity import OUT_OF_SERVICE
-from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.request import GroupRequest, PendingPod, PodGroupRequest, rebuilt, shapes_of
 from muster.scheduler.runtime.profile import profile_of
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import say_count
@@ -57,9 +56,8 @@ def fix_selectors(question: ChangeTrial) -> Iterator[Suggestion]:
 def _asked_for(request: GroupRequest) -> set[Label]:
     """The labels that pods must find on their node."""
     found: set[Label] = set()
-    for spec in {
-        member.shape.id: member.shape.pod.spec for leaf in leaves(request) for member in leaf.members
-    }.values():
+    for shape in shapes_of(request).values():
+        spec = shape.pod.spec
         found |= set((spec.node_selector or {}).items())
         for term in _terms(spec):
             for each in term.match_expressions or ():
@@ -168,12 +166,13 @@ def _with_pods(
     state: SchedulerState, request: GroupRequest, change: Callable[[types.PodSpec], types.PodSpec]
 ) -> GroupRequest:
     """The demand with every pod changed."""
-    if isinstance(request, CompositeRequest):
-        return replace(request, children=tuple(_with_pods(state, child, change) for child in request.children))
-    assert isinstance(request, PodGroupRequest)
-    members = []
-    for member in request.members:
+
+    def changed(member: PendingPod) -> PendingPod:
         pod = member.shape.pod
         other = msgspec.structs.replace(pod, spec=change(pod.spec))
-        members.append(msgspec.structs.replace(member, shape=state.evaluator.shape(other, profile_of(member.shape))))
-    return replace(request, members=tuple(members))
+        return msgspec.structs.replace(member, shape=state.evaluator.shape(other, profile_of(member.shape)))
+
+    def with_pods(group: GroupRequest) -> GroupRequest:
+        return group.with_members(tuple(map(changed, group.members))) if isinstance(group, PodGroupRequest) else group
+
+    return rebuilt(request, with_pods)

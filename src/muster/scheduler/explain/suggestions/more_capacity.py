@@ -17,7 +17,7 @@ from muster.scheduler.explain.holders import ResourceShare, inside_of, shares, s
 from muster.scheduler.explain.suggestions.change_trial import ChangeTrial, copy_of
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.placement.request import CompositeRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.request import groups, leaves, shapes_of
 from muster.scheduler.status.messages import kind_word, say_count, say_domain
 
 MOST_NODES = 256
@@ -69,13 +69,7 @@ def _places(question: ChangeTrial) -> list[Place]:
 
 
 def _constrained(question: ChangeTrial) -> bool:
-    pending = [question.request]
-    while pending:
-        request = pending.pop()
-        if request.topology:
-            return True
-        pending += request.children if isinstance(request, CompositeRequest) else ()
-    return False
+    return any(group.topology for group in groups(question.request))
 
 
 def _templates(question: ChangeTrial, place: Place) -> list[types.Node]:
@@ -93,11 +87,7 @@ def _templates(question: ChangeTrial, place: Place) -> list[types.Node]:
 
 
 def _largest_shapes(question: ChangeTrial) -> list[Shape]:
-    shapes: dict[int, Shape] = {}
-    for leaf in leaves(question.request):
-        assert isinstance(leaf, PodGroupRequest)
-        for member in leaf.members:
-            shapes.setdefault(member.shape.id, member.shape)
+    shapes = shapes_of(question.request)
     cluster = question.state.cluster
     asks = {number: shape.request_vector(cluster) for number, shape in shapes.items()}
     order = sorted(shapes, key=lambda number: (-int(np.count_nonzero(asks[number])), tuple(-asks[number]), number))
