@@ -10,8 +10,7 @@ import click
 import msgspec
 
 from muster.cli import exits, live, node_options, output, progress, source
-from muster.cli.manifests import ManifestError
-from muster.cli.manifests import objects as read_objects
+from muster.cli.manifests import ManifestError, object_documents
 from muster.scheduler.words import say_count
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def command(
     if nodes.count and source.snapshot is not None:
         raise click.UsageError("--nodes makes a cluster of its own, so it cannot be combined with --snapshot")
     try:
-        batches = [read_objects([file], recursive=recursive) for file in files]
+        batches = [object_documents([file], recursive=recursive) for file in files]
     except ManifestError as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from error
     where = namespace or ("default" if nodes.count else source.default_namespace())

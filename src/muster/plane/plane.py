@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muster.client.protocol import Client
 from muster.plane.api import Api
 from muster.plane.options import Options
 from muster.plane.parts import Controllers, Nodes, Part, Roles, Scheduler
 from muster.server.store.records import StoreFailedError
+
+if TYPE_CHECKING:
+    from muster.plane.idle import Unfinished
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +45,13 @@ class Plane:
     async def start(self) -> None:
         """Bring everything up; what was started is stopped again when something fails."""
         options = self.options
-        self._api = await Api.open(options.data, gates=options.gates, token_file=options.token_file)
+        self._api = await Api.open(
+            options.data,
+            gates=options.gates,
+            token_file=options.token_file,
+            repeatable_names=options.repeatable_names,
+            clock=options.clock,
+        )
         try:
             if options.https:
                 self.url = await self._api.serve(options.host, options.port)
@@ -73,6 +82,13 @@ class Plane:
             self.api.seams.metrics = scheduler.metrics
             parts.append(scheduler)
         return parts
+
+    async def wait_idle(self, seconds: float) -> list[Unfinished]:
+        """Wait until the controllers are idle; see `muster.plane.idle`. Gives what they have not finished."""
+        from muster.plane.idle import wait_idle
+
+        running = [each for part in self._parts if isinstance(part, Controllers) for each in part.controllers]
+        return await wait_idle(running, self.api.core, seconds)
 
     async def failure(self) -> BaseException:
         """Wait until a part ends by itself or the store fails, which none should; gives what happened."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from muster.server import codec
+from muster.server.identifiers import Identifiers
 from muster.server.request import Request, Response, User, WatchStream
 from muster.server.resources.kind import Obj, Write
 from muster.server.resources.served import Registry
@@ -79,5 +80,6 @@ class Backend:
     reader: StoreReader
     clock: Callable[[], float]
     rng: random.Random
+    identifiers: Identifiers
     seams: Seams
     closing: bool = False

@@ -27,6 +27,7 @@ from muster.server.call import Call, check_dry_run
 from muster.server.deleting import Deleting, delete_options
 from muster.server.discovery import Discovery
 from muster.server.health import Health
+from muster.server.identifiers import Identifiers, RandomIdentifiers
 from muster.server.listing import Listing, parse_revision, reach
 from muster.server.openapi import OpenApi
 from muster.server.patching import Patching
@@ -59,6 +60,7 @@ class ApiServer:
         seams: Seams | None = None,
         clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
+        identifiers: Identifiers | None = None,
         user: User = ADMIN,
     ) -> None:
         self.store = store
@@ -68,7 +70,9 @@ class ApiServer:
         if authorizer is not None:
             self.seams.authorize = authorizer
         self.reader = StoreReader(store, registry)
-        self.backend = Backend(store, registry, self.reader, clock, rng or random.Random(), self.seams)
+        rng = rng or random.Random()
+        identifiers = identifiers or RandomIdentifiers(rng)
+        self.backend = Backend(store, registry, self.reader, clock, rng, identifiers, self.seams)
         if self.seams.guard_eviction is None:
             self.seams.guard_eviction = BudgetGuard(LocalClient(self), clock)
         self._writing = Writing(self.backend)
