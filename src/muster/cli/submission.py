@@ -158,8 +158,12 @@ def _place(document: Document) -> str:
     return f"{document.source}:{document.line}: {_title(document.value)}"
 
 
+def _metadata(obj: Obj) -> Obj:
+    return obj.get("metadata") or {}
+
+
 def _title(obj: Obj) -> str:
-    meta: Obj = obj.get("metadata") or {}
+    meta = _metadata(obj)
     return f"{obj.get('kind')}/{meta.get('name') or meta.get('generateName') or '?'}"
 
 
@@ -168,8 +172,8 @@ def _title(obj: Obj) -> str:
 
 async def _prepare(client: Client, objects: list[Obj], snapshot: Snapshot, namespace: str) -> None:
     """Create what admission asks for: the namespaces and priority classes of the cluster."""
-    names = {str((obj.get("metadata") or {}).get("namespace") or namespace) for obj in objects} - {"default"}
-    own = {str((o.get("metadata") or {}).get("name")) for o in objects if o.get("kind") in FIRST}
+    names = {str(_metadata(obj).get("namespace") or namespace) for obj in objects} - {"default"}
+    own = {str(_metadata(obj).get("name")) for obj in objects if obj.get("kind") in FIRST}
     for name in sorted(names - own):
         await _ensure(client, NAMESPACES, {"metadata": {"name": name}})
     for each in snapshot.objects.get("PriorityClass", ()):
@@ -197,7 +201,7 @@ async def _create(client: Client, document: Document, namespace: str) -> None:
     resource = await resource_of(client, version, kind)
     if resource is None:
         raise _unsupported(document, f"{version} has no kind {kind} that can be simulated")
-    where = (obj.get("metadata") or {}).get("namespace") or namespace
+    where: str = _metadata(obj).get("namespace") or namespace
     try:
         await client.create(resource, obj, where if resource.namespaced else None)
     except ApiError as error:
@@ -212,7 +216,8 @@ async def resource_of(client: Client, api_version: str, kind: str) -> Resource |
         answer = await client.request("GET", path)
     except ApiError:
         return None
-    for each in answer.get("resources") or []:
+    resources: list[Obj] = answer.get("resources") or []
+    for each in resources:
         if each["kind"] == kind and "/" not in each["name"]:
             return Resource(group, version, each["name"], kind, each["namespaced"])
     return None
