@@ -40,7 +40,7 @@ class UpOptions:
     verbose: int
 
 
-@click.command()
+@click.command(name="up")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=6443, show_default=True, help="Port; 0 takes a spare one."
 )
