@@ -7,13 +7,12 @@ same result as one by one. The same events, times, configuration and seed give t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import event_handlers, preempt
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
 from muster.scheduler.cycle.schedule_one import schedule_one
+from muster.scheduler.cycle.view import SchedulerView
 from muster.scheduler.groups.group import PENDING, Member
 from muster.scheduler.interface.decisions import Decision
 from muster.scheduler.interface.events import Event
@@ -105,7 +104,11 @@ class Scheduler:
             decisions += schedule_one(state, entity, now)
         return decisions
 
-    # --- measurements and listings -----------------------------------------------------------------
+    # --- views and measurements --------------------------------------------------------------------
+
+    def view(self) -> SchedulerView:
+        """What may be read of the state."""
+        return SchedulerView(self.state)
 
     def take_preemptions(self) -> list[PreemptionAttempt]:
         """The preemption attempts since they were last taken."""
@@ -114,10 +117,6 @@ class Scheduler:
     def take_domains(self) -> list[Judged]:
         """The domains evaluated since they were last taken."""
         return self.state.measurements.take_domains()
-
-    def entities(self) -> Iterable[QueuedEntity]:
-        """The queue in order."""
-        return self.state.queue.in_order()
 
     def pending(self) -> int:
         """How many pods wait."""

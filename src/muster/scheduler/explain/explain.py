@@ -283,7 +283,7 @@ def _stuck(
 
 
 def _position(scheduler: Scheduler, entity: QueuedEntity) -> int:
-    return next((place for place, each in enumerate(scheduler.entities(), 1) if each is entity), 0)
+    return next((place for place, each in enumerate(scheduler.view().queue(), 1) if each is entity), 0)
 
 
 def _said_of(group: Group) -> ReportedCondition | None:
