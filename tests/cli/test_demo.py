@@ -1,4 +1,4 @@
-"""`muster demo`: the story it tells, and the three commands it ends with."""
+"""`muster demo`: what it prints, and the three commands it ends with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KUBECTL = sorted(Path("~/.cache/muster/kube").expanduser().glob("*/bin/kubectl")
 
 
 @pytest.fixture(scope="module")
-def told() -> str:
+def printed() -> str:
     command = [sys.executable, "-m", "muster.cli.main", "demo"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -38,26 +38,26 @@ def told() -> str:
         "Go on with a cluster of your own:",
     ],
 )
-def test_the_demo_tells(line: str, told: str):
-    assert line in told
+def test_the_demo_tells(line: str, printed: str):
+    assert line in printed
 
 
-def test_the_demo_takes_well_under_a_minute(told: str):
+def test_the_demo_takes_well_under_a_minute(printed: str):
     seconds = [
-        float(line.split("s  ")[0]) for line in told.splitlines() if line.startswith("   ") and "s  " in line[:10]
+        float(line.split("s  ")[0]) for line in printed.splitlines() if line.startswith("   ") and "s  " in line[:10]
     ]
     assert max(seconds) < 45
 
 
-def test_only_pods_that_had_to_go_were_evicted(told: str):
-    evicted = [line for line in told.splitlines() if "evicted for urgent" in line]
+def test_only_pods_that_had_to_go_were_evicted(printed: str):
+    evicted = [line for line in printed.splitlines() if "evicted for urgent" in line]
     assert 0 < len(evicted) <= 8
 
 
 @pytest.mark.e2e
 @pytest.mark.skipif(not KUBECTL, reason="no kubectl: build it with e2e/kube")
-def test_the_three_commands_work_as_they_are_printed(told: str, tmp_path: Path):
-    up, apply, tree = [line.strip().partition("   #")[0] for line in told.splitlines()[-3:]]
+def test_the_three_commands_work_as_they_are_printed(printed: str, tmp_path: Path):
+    up, apply, tree = [line.strip().partition("   #")[0] for line in printed.splitlines()[-3:]]
     kubeconfig = ROOT / "kubeconfig"
     server = subprocess.Popen(shlex.split(up), cwd=ROOT, stdout=subprocess.DEVNULL)
     try:

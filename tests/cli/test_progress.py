@@ -16,8 +16,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_nothing_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+def test_nothing_is_drawn_without_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
     with progress.shown() as bar:
         assert list(bar.over([1, 2, 3], "Counting")) == [1, 2, 3]
     assert capsys.readouterr() == ("", "")

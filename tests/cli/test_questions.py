@@ -9,7 +9,7 @@ import pytest
 
 from muster.cli import queue, topology, tree
 from muster.cli.main import run
-from muster.cli.source import brain_for
+from muster.cli.source import scheduler_for
 from tests.cli.snapshots import saved, snapshot_of
 from tests.scheduler.worlds import BLOCK, RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
@@ -119,16 +119,16 @@ def test_an_unreachable_server_is_named(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_the_queue_fits_a_narrow_terminal():
-    brain = brain_for(snapshot_of(a_busy_world()))
-    narrow = queue.screen(queue.waiting(brain), 80)
+    scheduler = scheduler_for(snapshot_of(a_busy_world()))
+    narrow = queue.screen(queue.rows(scheduler), 80)
     assert all(len(line) <= 80 for line in narrow.splitlines())
     assert narrow.splitlines()[0].startswith("#   NAME       NAMESPACE   MEMBERS   PRIORITY   WAITING   REASON")
     assert "pg/stuck" in narrow
 
 
 def test_a_wide_queue_shows_the_message():
-    brain = brain_for(snapshot_of(a_busy_world()))
-    wide = queue.screen(queue.waiting(brain), 200)
+    scheduler = scheduler_for(snapshot_of(a_busy_world()))
+    wide = queue.screen(queue.rows(scheduler), 200)
     assert "MESSAGE" in wide
     assert "of 20 seats" in wide
 
@@ -136,13 +136,13 @@ def test_a_wide_queue_shows_the_message():
 def test_the_queue_is_in_order():
     world = a_world()
     world.add(a_pod("b", created=1), a_pod("a", created=2), a_pod("top", priority=5, created=9))
-    lines = queue.waiting(brain_for(snapshot_of(world)))
+    lines = queue.rows(scheduler_for(snapshot_of(world)))
     assert [(line.position, line.name) for line in lines] == [(1, "top"), (2, "b"), (3, "a")]
 
 
 def test_a_tree_shows_where_groups_lie():
-    brain = brain_for(snapshot_of(a_busy_world()))
-    screen = tree.screen(tree.trees(brain), 200).splitlines()
+    scheduler = scheduler_for(snapshot_of(a_busy_world()))
+    screen = tree.screen(tree.trees(scheduler), 200).splitlines()
     assert screen[0] == "● cpg/service (ns)  2/2"
     assert screen[1].startswith("   ● pg/decode  3/3  on n")
     training = next(line for line in screen if "pg/training" in line)
@@ -159,8 +159,8 @@ def test_only_one_tree_is_shown_when_asked(snapshot: str, capsys: pytest.Capture
 
 
 def test_topology_counts_the_largest_gang_at_each_level():
-    brain = brain_for(snapshot_of(a_busy_world()))
-    found = topology.topology(brain, (BLOCK, RACK), {"cpu": "1"})
+    scheduler = scheduler_for(snapshot_of(a_busy_world()))
+    found = topology.topology(scheduler, (BLOCK, RACK), {"cpu": "1"})
     free = 8 * 4 - (4 * 2 + 5)
     assert found.total_seats == free
     assert found.largest[RACK] == max(place.seats for place in found.places if place.depth == 1) > 4
@@ -169,8 +169,8 @@ def test_topology_counts_the_largest_gang_at_each_level():
 
 
 def test_topology_fits_a_narrow_terminal():
-    brain = brain_for(snapshot_of(a_busy_world()))
-    screen = topology.screen(topology.topology(brain, (BLOCK, RACK)), 60)
+    scheduler = scheduler_for(snapshot_of(a_busy_world()))
+    screen = topology.screen(topology.topology(scheduler, (BLOCK, RACK)), 60)
     assert all(len(line) <= 60 for line in screen.splitlines())
 
 
@@ -228,10 +228,10 @@ def test_a_tree_tells_why_a_group_is_not_whole():
     world = a_busy_world()
     world.remove("Pod", "training-0")
     world.run()
-    twigs = {twig.name: twig for twig in tree.trees(brain_for(snapshot_of(world)))}
-    assert twigs["training"].reason == "BelowMinimum"
-    assert twigs["stuck"].reason == "Unschedulable"
-    assert twigs["service"].reason == ""
+    rows = {row.name: row for row in tree.trees(scheduler_for(snapshot_of(world)))}
+    assert rows["training"].reason == "BelowMinimum"
+    assert rows["stuck"].reason == "Unschedulable"
+    assert rows["service"].reason == ""
 
 
 def test_a_kubeconfig_that_does_not_exist_is_no_surprise(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -10,6 +10,7 @@ import pytest
 
 from muster.api import types
 from muster.cli import source
+from muster.cli.documents import Document
 from muster.cli.main import run
 from muster.cli.simulate import simulate
 from muster.engine.gather import gather
@@ -147,9 +148,13 @@ def test_a_simulation_gives_the_same_answer_twice():
         for i in range(3)
     ]
     snapshot = snapshot_of(a_world([a_node("n0", cpu=2), a_node("n1", cpu=2)]))
-    first, second = (simulate(snapshot, [manifest]) for _ in range(2))
+    first, second = (simulate(snapshot, [a_batch(*manifest)]) for _ in range(2))
     assert first == second
     assert {placement.node for placement in first.placements} == {"n0", "n1"}
+
+
+def a_batch(*objects: dict) -> list[Document]:
+    return [Document("manifests.yaml", 1, obj) for obj in objects]
 
 
 def a_pod_manifest(name: str, cpu: int, **spec: object) -> dict:
@@ -164,7 +169,7 @@ def a_pod_manifest(name: str, cpu: int, **spec: object) -> dict:
 
 def test_later_files_see_the_earlier_ones_placed():
     snapshot = snapshot_of(a_world([a_node("n0", cpu=2)]))
-    small, large = [a_pod_manifest("small", 1)], [a_pod_manifest("large", 2)]
+    small, large = a_batch(a_pod_manifest("small", 1)), a_batch(a_pod_manifest("large", 2))
     first = simulate(snapshot, [small, large])
     assert [p.pod for p in first.placements] == ["default/small"]
     assert "Insufficient cpu" in first.pending[0].reason
@@ -208,7 +213,7 @@ def test_priority_classes_of_the_cluster_are_known():
     snapshot = snapshot_of(world)
     vip = msgspec.convert({"metadata": {"name": "vip"}, "value": 7}, types.PriorityClass)
     snapshot.objects["PriorityClass"] = [vip]
-    answer = simulate(snapshot, [[a_pod_manifest("p", 1, priorityClassName="vip")]])
+    answer = simulate(snapshot, [a_batch(a_pod_manifest("p", 1, priorityClassName="vip"))])
     assert answer.fits
     assert [victim.pod for victim in answer.victims] == ["ns/low"]
 
@@ -227,13 +232,13 @@ def test_a_deployment_is_expanded_to_its_pods():
             },
         },
     }
-    assert simulate(snapshot_of(a_world([a_node("n0")])), [[deployment]]).pods == 3
+    assert simulate(snapshot_of(a_world([a_node("n0")])), [a_batch(deployment)]).pods == 3
 
 
 def test_what_exists_already_stays_as_it_is():
     world = a_world([a_node("n0", cpu=1)])
     world.add(a_pod("p", node="n0", namespace="default"))
-    answer = simulate(snapshot_of(world), [[a_pod_manifest("p", 1)]])
+    answer = simulate(snapshot_of(world), [a_batch(a_pod_manifest("p", 1))])
     assert (answer.pods, answer.fits) == (0, True)
 
 
@@ -245,7 +250,7 @@ def test_a_group_without_enough_pods_says_so():
         "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
     }
     pod = a_pod_manifest("g-0", 1, schedulingGroup={"podGroupName": "g"})
-    answer = simulate(snapshot_of(a_world([a_node("n0")])), [[group, pod]])
+    answer = simulate(snapshot_of(a_world([a_node("n0")])), [a_batch(group, pod)])
     assert not answer.fits
     assert answer.pending[0].reason == "pod group g: 1 of 2 members exist"
 

@@ -17,21 +17,21 @@ def test_an_attempt_tells_how_many_domains_it_judged():
     world.add(a_gang("g", 2, topology=RACK), *pods(2, "g")).run()
 
     assert world.pending() == []
-    assert world.brain.take_judged() == [Judged("default-scheduler", domains=3, feasible=2)]
-    assert world.brain.take_judged() == []
+    assert world.brain.take_domains() == [Judged("default-scheduler", domains=3, feasible=2)]
+    assert world.brain.take_domains() == []
 
 
 def test_a_gang_without_a_domain_judges_none():
     world = a_world(racks())
     world.add(a_gang("g", 2), *pods(2, "g")).run()
-    assert world.brain.take_judged() == []
+    assert world.brain.take_domains() == []
 
 
 def test_levels_above_pod_groups_are_not_counted():
     world = a_world(racks())
     world.add(a_composite("top", 1, topology=RACK), a_gang("g", 2, parent="top"), *pods(2, "g")).run()
     assert world.pending() == []
-    assert world.brain.take_judged() == []
+    assert world.brain.take_domains() == []
 
 
 def test_a_group_that_is_pinned_has_one_domain_to_judge():
@@ -40,16 +40,16 @@ def test_a_group_that_is_pinned_has_one_domain_to_judge():
         a_gang("g", 2, topology=RACK),
         *pods(2, "g"),
     ).run()
-    world.brain.take_judged()
+    world.brain.take_domains()
     world.add(a_pod("late", "g")).run()
 
-    assert [(found.domains, found.feasible) for found in world.brain.take_judged()] in ([(1, 1)], [(1, 0)])
+    assert [(found.domains, found.feasible) for found in world.brain.take_domains()] in ([(1, 1)], [(1, 0)])
 
 
 def test_a_failure_judges_each_domain_once():
     world = a_world(racks())
     world.add(a_gang("g", 5, topology=RACK), *pods(5, "g")).run()
-    assert world.brain.take_judged() == [Judged("default-scheduler", domains=3, feasible=0)]
+    assert world.brain.take_domains() == [Judged("default-scheduler", domains=3, feasible=0)]
 
 
 def test_judgements_are_counted_by_outcome():

@@ -46,8 +46,8 @@ def test_the_brain_hands_every_round_out_once():
     world.add(*[a_pod(f"low-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=100), *pods(2, "g", priority=100)).run()
 
-    assert world.brain.take_rounds() == [PreemptionAttempt("podgroup", NOMINATED, victims=2, units=2)]
-    assert world.brain.take_rounds() == []
+    assert world.brain.take_preemptions() == [PreemptionAttempt("podgroup", NOMINATED, victims=2, units=2)]
+    assert world.brain.take_preemptions() == []
 
 
 GANG = ObjectRef("PodGroup", "ns", "gang", "gang-uid")

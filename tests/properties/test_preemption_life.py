@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import ObjectRef
+from muster.scheduler.queue.entity import EntityState
 from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 STEPS = 14
@@ -131,9 +132,9 @@ class Life:
 
 def check_quiet(life: Life) -> None:
     world, brain = life.world, life.world.brain.state
-    assert not brain.preempting, "no eviction is under way"
-    assert not brain.holds, "no seat is held for anybody"
-    assert not brain.orphans, "no mark is without an owner"
+    assert not brain.preemptions.entities(), "no eviction is under way"
+    assert not brain.nominations, "no seat is held for anybody"
+    assert not brain.preemptions.unclaimed, "no mark is without an owner"
     for name in life._pods():
         pod = world.pod(name)
         assert not (pod.status.nominated_node_name and not pod.spec.node_name), f"{name} keeps a nomination"
@@ -144,8 +145,8 @@ def check_quiet(life: Life) -> None:
 def check_everyone_has_a_reason(life: Life) -> None:
     """Every root in line is parked or waits: nobody was forgotten."""
     for root in life.world.brain.state.queue.entities.values():
-        assert root.state in ("parked", "waiting", "backoff"), f"{root.key.name} is {root.state}"
-        assert root.state != "parked" or root.due > 0
+        assert root.state in (EntityState.UNSCHEDULABLE, EntityState.INCOMPLETE, EntityState.BACKOFF), root
+        assert root.state is not EntityState.UNSCHEDULABLE or root.due > 0
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -67,7 +67,7 @@ def test_a_budget_is_violated_only_when_there_is_no_other_way():
     world.add(a_budget("db", 1, app="db"))
     world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH)).run()
     assert world.evicted() == ["a", "b"]
-    assert world.brain.state.rounds[-1].budget_violations == 1
+    assert world.brain.take_preemptions()[-1].budget_violations == 1
 
 
 def test_a_budget_is_drawn_on_only_as_far_as_it_allows():
@@ -176,11 +176,11 @@ def test_the_nominated_seat_is_taken_even_if_another_would_score_better():
     world.slow_victims = True
     with_lows(world, ("low", "n0", 2))
     world.add(a_pod("vip", priority=HIGH, cpu=2)).run()
-    world.brain.state.dirty.clear()
+    world.brain.state.signals.nodes.clear()
     world.reap()
 
     world.add(a_node("n1", cpu=64))
-    world.brain.state.dirty.clear()
+    world.brain.state.signals.nodes.clear()
     world.run()
 
     assert world.bound("vip") == {"vip": "n0"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.queue.entity import ACTIVE, BACKOFF, PARKED, CapacityHint, QueuedEntity, RequeueHints
+from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS, SchedulingQueue
 
 
@@ -49,10 +49,10 @@ def test_a_parked_root_comes_back_by_its_timer_at_the_latest():
     queue = queue_of(a_root("a"))
     root = queue.pop()
     assert root is not None
-    queue.add_unschedulable(root, RequeueHints(), 5.0)
+    fail(queue, root, RequeueHints(), 5.0)
     assert queue.next_due() == 5.0 + FALLBACK_SECONDS
     queue.flush_timers(5.0 + FALLBACK_SECONDS)
-    assert root.state == ACTIVE
+    assert root.state == EntityState.ACTIVE
 
 
 def test_backoff_doubles_up_to_its_cap():
@@ -60,16 +60,22 @@ def test_backoff_doubles_up_to_its_cap():
     root = queue.entities[EntityKey("PodGroup", "ns", "a")]
     waits = []
     for now in range(0, 600, 100):
-        queue.add_unschedulable(root, RequeueHints(), float(now))
+        fail(queue, root, RequeueHints(), float(now))
         waits.append(root.backoff_until - now)
     assert waits == [1, 2, 4, 8, 10, 10]
+
+
+def fail(queue: SchedulingQueue, root: QueuedEntity, hints: RequeueHints, now: float) -> None:
+    """An attempt that ends without a placement."""
+    queue.activate(root)
+    queue.add_unschedulable(root, hints, now)
 
 
 def parked(
     queue: SchedulingQueue, root: QueuedEntity, seats: int, shape: Any, now: float = 0.0, **want: Any
 ) -> QueuedEntity:
     queue.add(root, now)
-    queue.add_unschedulable(root, RequeueHints((CapacityHint(shape, seats, **want),)), now)
+    fail(queue, root, RequeueHints((CapacityHint(shape, seats, **want),)), now)
     return root
 
 
@@ -77,7 +83,8 @@ def test_only_as_many_roots_wake_as_the_room_could_serve_best_first():
     queue, shape = SchedulingQueue(), a_shape()
     roots = [parked(queue, a_root(f"r{i}", priority=i), 2, shape) for i in range(5)]
     queue.requeue_for_capacity(lambda want: (5, 5), 1.0)
-    assert [root.state for root in roots] == [PARKED, PARKED, ACTIVE, ACTIVE, ACTIVE]
+    states = [root.state for root in roots]
+    assert states == [EntityState.UNSCHEDULABLE] * 2 + [EntityState.ACTIVE] * 3
 
 
 def test_a_root_that_needs_more_than_any_domain_has_stays_parked():
@@ -85,7 +92,7 @@ def test_a_root_that_needs_more_than_any_domain_has_stays_parked():
     large = parked(queue, a_root("large", 9), 8, shape, topology="rack")
     small = parked(queue, a_root("small"), 3, shape, topology="rack")
     queue.requeue_for_capacity(lambda want: (4, 20), 1.0)
-    assert (large.state, small.state) == (PARKED, ACTIVE)
+    assert (large.state, small.state) == (EntityState.UNSCHEDULABLE, EntityState.ACTIVE)
 
 
 def test_shapes_are_looked_at_once_however_many_roots_wait():
@@ -106,11 +113,11 @@ def test_a_woken_root_that_fails_passes_its_turn_on():
     queue, shape = SchedulingQueue(), a_shape()
     first, second = (parked(queue, a_root(name, priority), 2, shape) for name, priority in (("a", 2), ("b", 1)))
     queue.requeue_for_capacity(lambda want: (2, 2), 1.0)
-    assert (first.state, second.state) == (ACTIVE, PARKED)
+    assert (first.state, second.state) == (EntityState.ACTIVE, EntityState.UNSCHEDULABLE)
     queue.pop()
-    queue.add_unschedulable(first, first.hints, 1.0)
+    fail(queue, first, first.hints, 1.0)
     queue.requeue_next(first, lambda want: (2, 2), 1.0)
-    assert (first.state, second.state) == (PARKED, ACTIVE)
+    assert (first.state, second.state) == (EntityState.UNSCHEDULABLE, EntityState.ACTIVE)
 
 
 def test_a_wake_skips_the_backoff_but_a_flurry_of_failures_serves_it():
@@ -118,14 +125,14 @@ def test_a_wake_skips_the_backoff_but_a_flurry_of_failures_serves_it():
     root = parked(queue, a_root("a"), 1, shape, now=0.0)
     for now in (0.1, 0.2):
         queue.requeue(root, now)
-        assert root.state == ACTIVE
+        assert root.state == EntityState.ACTIVE
         queue.pop()
-        queue.add_unschedulable(root, root.hints, now)
+        fail(queue, root, root.hints, now)
     queue.requeue(root, 0.3)
-    assert root.state == BACKOFF
+    assert root.state == EntityState.BACKOFF
     assert queue.next_due() == root.backoff_until
     queue.flush_timers(root.backoff_until)
-    assert root.state == ACTIVE
+    assert root.state == EntityState.ACTIVE
 
 
 def test_a_cure_wakes_only_the_roots_it_could_help():
@@ -133,9 +140,9 @@ def test_a_cure_wakes_only_the_roots_it_could_help():
     spread, other = a_root("spread"), a_root("other")
     for root, culprit in ((spread, "PodTopologySpread"), (other, "NodeAffinity")):
         queue.add(root, 0.0)
-        queue.add_unschedulable(root, RequeueHints(rejected_by=frozenset({culprit})), 0.0)
+        fail(queue, root, RequeueHints(rejected_by=frozenset({culprit})), 0.0)
     queue.requeue_for_events(["PodTopologySpread"], 1.0)
-    assert (spread.state, other.state) == (ACTIVE, PARKED)
+    assert (spread.state, other.state) == (EntityState.ACTIVE, EntityState.UNSCHEDULABLE)
 
 
 def test_a_dropped_root_is_forgotten_everywhere():
@@ -154,4 +161,4 @@ def test_waking_ten_thousand_roots_costs_no_more_than_sorting_them(weak: bool):
     for i in range(10_000):
         parked(queue, a_root(f"r{i:05d}"), 1, shape, weak=weak)
     queue.requeue_for_capacity(lambda want: (3, 3), 1.0)
-    assert sum(root.state == ACTIVE for root in queue.entities.values()) == 3
+    assert sum(root.state == EntityState.ACTIVE for root in queue.entities.values()) == 3

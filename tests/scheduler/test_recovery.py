@@ -185,7 +185,7 @@ def test_a_preemptor_that_is_deleted_before_the_deletes_gives_everything_back(ki
 
     assert world.evicted() == []
     assert marked(world) == set()
-    assert not world.brain.state.holds
+    assert not world.brain.state.nominations
 
 
 def test_room_held_for_a_deleted_preemptor_is_free_for_others():

@@ -107,7 +107,7 @@ def test_a_node_update_that_changes_nothing_wakes_nobody():
     world.add(a_node("n0", cpu=1))
 
     assert world.brain.state.version == before
-    assert (world.brain.state.dirty, world.brain.state.cures) == (set(), set())
+    assert not world.brain.state.signals.pending
 
 
 @pytest.mark.parametrize(

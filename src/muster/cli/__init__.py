@@ -1,1 +1,1 @@
-"""The command line: one module per command. A command parses, calls a room below and prints."""
+"""The command line: one module per command. A command parses its options, calls a package below, and prints."""

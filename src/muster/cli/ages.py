@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
+    """The current time; tests replace it."""
     return datetime.now(UTC)
 
 

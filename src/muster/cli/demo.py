@@ -1,8 +1,8 @@
-"""`muster demo`: the main job end to end, told as it happens.
+"""`muster demo`: gang scheduling end to end on simulated nodes, printed as it happens.
 
 A control plane with simulated GPU nodes is started on a spare port, the manifests of `examples/` are submitted one
-after the other, and what becomes of them is printed: gangs that start together, a tree of which two replicas are
-enough, a Job, a gang that cannot fit and says why, and one that makes room for itself.
+after the other, and every change of a group's condition is printed: gangs that start together, a tree of which two
+replicas are enough, a Job, a gang that cannot fit, and one that preempts others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from muster.client.protocol import Client, Obj
 
 NODES, GPUS = 64, 8
-PATIENCE_SECONDS = 30.0
+TIME_LIMIT_SECONDS = 30.0
 SCHEDULED = ("PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled")
 
 
@@ -57,46 +57,46 @@ async def _demo(examples: Path) -> int:
             click.echo(
                 f"A Kubernetes API server with {NODES} nodes of {GPUS} GPUs, in 8 racks and 2 blocks: {plane.url}"
             )
-            story = Story(plane.client, examples)
-            async with story.told():
-                await story.play()
-            await _epilogue(plane.client, examples)
+            demo = Demo(plane.client, examples)
+            async with demo.reporting():
+                await demo.run()
+            await _print_next(plane.client, examples)
     return exits.OK
 
 
-class Story:
-    """The chapters, and a voice that tells what the objects say about themselves."""
+class Demo:
+    """Submits the examples one after the other, and prints conditions and evictions as they are written."""
 
     def __init__(self, client: Client, examples: Path) -> None:
         self.client = client
         self.examples = examples
         self.start = time.monotonic()
-        self._said: dict[tuple[str, str], str] = {}
+        self._printed: dict[tuple[str, str], str] = {}  # the last condition of each group
 
-    async def play(self) -> None:
-        """Every chapter submits a manifest and waits for what it should lead to."""
+    async def run(self) -> None:
+        """Submit every example and wait for the condition that it should lead to."""
         await self._submit("priorities.yaml", quiet=True)
-        self._chapter("A training gang: eight workers of eight GPUs, one rack, all or nothing")
+        self._heading("A training gang: eight workers of eight GPUs, one rack, all or nothing")
         await self._submit("training-gang.yaml")
         await self._until(POD_GROUPS, "training", _is_scheduled)
-        self._chapter("Disaggregated serving: three replicas of prefill and decode groups, two are enough")
+        self._heading("Disaggregated serving: three replicas of prefill and decode groups, two are enough")
         await self._submit("serving-tree.yaml")
         await self._until(COMPOSITE_POD_GROUPS, "service", _is_scheduled)
-        self._chapter("A Job whose six pods form a gang")
+        self._heading("A Job whose six pods form a gang")
         await self._submit("gang-job.yaml")
         await self._until(POD_GROUPS, "sweep", _is_scheduled)
-        self._chapter("A gang of twelve whole nodes in one rack of eight: it cannot fit, and says so")
+        self._heading("A gang of twelve whole nodes in one rack of eight: it cannot fit, and says so")
         await self._submit("too-large.yaml")
         await self._until(POD_GROUPS, "too-large", _is_refused)
-        self._chapter("An urgent gang of 46 whole nodes: room is made for it, and for nothing more")
+        self._heading("An urgent gang of 46 whole nodes: room is made for it, and for nothing more")
         await self._submit("urgent-gang.yaml")
         await self._until(POD_GROUPS, "urgent", _is_scheduled)
 
-    def _chapter(self, title: str) -> None:
+    def _heading(self, title: str) -> None:
         click.echo("")
         click.echo(click.style(title, bold=True))
 
-    def _tell(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         click.echo(f"  {time.monotonic() - self.start:5.1f}s  {text}")
 
     async def _submit(self, file: str, *, quiet: bool = False) -> None:
@@ -109,34 +109,34 @@ class Story:
             assert resource is not None, obj["kind"]
             await self.client.create(resource, obj, "default" if resource.namespaced else None)
         if not quiet:
-            self._tell(f"kubectl apply -f examples/{file}   ({len(manifests)} objects)")
+            self._print(f"kubectl apply -f examples/{file}   ({len(manifests)} objects)")
 
     async def _until(self, resource: Resource, name: str, reached: Callable[[Obj], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIME_LIMIT_SECONDS
         while time.monotonic() < deadline:
             obj = await self.client.get(resource, name, "default")
             if reached(obj):
-                await asyncio.sleep(0.3)  # let the voice catch up
+                await asyncio.sleep(0.3)  # let the watches print it first
                 return
             await asyncio.sleep(0.05)
-        raise exits.Failure(f"{resource.kind} {name} did not get there in {PATIENCE_SECONDS:.0f} s", exits.NO)
+        raise exits.Failure(f"{resource.kind} {name} did not get there in {TIME_LIMIT_SECONDS:.0f} s", exits.NO)
 
-    # --- the voice ---------------------------------------------------------------------------------
+    # --- watching ----------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def told(self) -> AsyncGenerator[None, None]:
-        """While the story is played, every change of a group's condition and every eviction is told."""
-        voices = [asyncio.create_task(self._follow(kind)) for kind in (POD_GROUPS, COMPOSITE_POD_GROUPS)]
-        voices.append(asyncio.create_task(self._follow_evictions()))
+    async def reporting(self) -> AsyncGenerator[None, None]:
+        """Inside the block, every change of a group's condition and every eviction is printed."""
+        watches = [asyncio.create_task(self._watch_groups(kind)) for kind in (POD_GROUPS, COMPOSITE_POD_GROUPS)]
+        watches.append(asyncio.create_task(self._watch_evictions()))
         try:
             yield
         finally:
-            for voice in voices:
-                voice.cancel()
+            for watch in watches:
+                watch.cancel()
                 with suppress(asyncio.CancelledError):
-                    await voice
+                    await watch
 
-    async def _follow(self, resource: Resource) -> None:
+    async def _watch_groups(self, resource: Resource) -> None:
         async for event in self.client.watch(resource, resource_version="0"):
             if event.object is not None:
                 self._report(resource, event.object)
@@ -147,21 +147,23 @@ class Story:
             return
         name = f"{resource.kind.lower()}/{obj['metadata']['name']}"
         text = condition["reason"] + (f": {condition['message']}" if condition.get("message") else "")
-        if self._said.get((resource.kind, name)) != text:
-            self._said[resource.kind, name] = text
-            self._tell(f"{name}  {text}")
+        if self._printed.get((resource.kind, name)) != text:
+            self._printed[resource.kind, name] = text
+            self._print(f"{name}  {text}")
 
-    async def _follow_evictions(self) -> None:
+    async def _watch_evictions(self) -> None:
         async for event in self.client.watch(EVENTS, resource_version="0"):
             obj = event.object
             if obj is not None and obj.get("reason") == "Preempted" and event.type == "ADDED":
-                about = obj.get("regarding") or {}
-                if about.get("kind") == "Pod":
-                    self._tell(f"pod/{about.get('name')}  evicted for {(obj.get('related') or {}).get('name')}")
+                pod: Obj = obj.get("regarding") or {}
+                preemptor: Obj = obj.get("related") or {}
+                if pod.get("kind") == "Pod":
+                    self._print(f"pod/{pod.get('name')}  evicted for {preemptor.get('name')}")
 
 
 def _conditions(obj: Obj) -> list[dict[str, Any]]:
-    return (obj.get("status") or {}).get("conditions") or []
+    status: Obj = obj.get("status") or {}
+    return status.get("conditions") or []
 
 
 def _is_scheduled(obj: Obj) -> bool:
@@ -172,10 +174,10 @@ def _is_refused(obj: Obj) -> bool:
     return any(c["type"] in SCHEDULED and c["reason"] == "Unschedulable" for c in _conditions(obj))
 
 
-async def _epilogue(client: Client, examples: Path) -> None:
-    """Why the one that waits waits, the lie of the land, and what to do next."""
+async def _print_next(client: Client, examples: Path) -> None:
+    """Print why the group that does not fit is pending, what is free, and what to do next."""
     from muster.cli import explain, live, topology
-    from muster.cli.source import brain_for
+    from muster.cli.source import scheduler_for
     from muster.engine.gather import gather
 
     snapshot = await gather(client)
@@ -184,7 +186,7 @@ async def _epilogue(client: Client, examples: Path) -> None:
     click.echo(explain.screen(explain.explain_in(snapshot, "PodGroup", "default", "too-large"), live.width()))
     click.echo("")
     click.echo(click.style("$ muster topology", bold=True))
-    click.echo(topology.screen(topology.topology(brain_for(snapshot)), live.width()))
+    click.echo(topology.screen(topology.topology(scheduler_for(snapshot)), live.width()))
     click.echo("")
     click.echo("Go on with a cluster of your own:")
     for line in _next_steps(examples):
@@ -204,7 +206,7 @@ def _next_steps(examples: Path) -> list[str]:
 
 
 def _as_called() -> str:
-    """How to call this command again: by its name where the shell finds it, else by its place."""
+    """How to call this command again: by its name where the shell finds it, else by its path."""
     called = Path(sys.argv[0])
     if not os.access(called, os.X_OK) or called.suffix == ".py":
         return f"{sys.executable} -m muster.cli.main"

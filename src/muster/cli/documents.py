@@ -1,17 +1,17 @@
 """YAML and JSON text into plain values, with the line of every field and bounds on everything.
 
-The text is read event by event rather than composed, so that nesting, aliases and repeated keys are judged before
-anything is built from them: a bomb of aliases costs as much as its text. JSON is read by the same reader (it is YAML
-in flow style), which gives it line numbers too; JSON that only a JSON reader understands is read again by one.
+The text is read event by event rather than composed, so that nesting, aliases and repeated keys are checked before
+anything is built from them: aliases of aliases cost no more than their text. JSON is read by the same reader (it is
+YAML in flow style), which gives it line numbers too; JSON that only a JSON reader understands is read again by one.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -39,7 +39,7 @@ class ManifestError(Exception):
 
 @dataclass(slots=True)
 class Document:
-    """One object of a file: its value, where each of its fields stands, and what is odd about the text."""
+    """One document of a file: its value, the line of each field, and what is wrong with its text."""
 
     source: str
     line: int
@@ -55,11 +55,14 @@ class Document:
         return self.lines.get(path, self.line)
 
 
+_Holder = dict[str, Any] | list[Any]
+
+
 @dataclass(slots=True)
 class _Frame:
     """A mapping or sequence that is being read."""
 
-    value: Any
+    value: _Holder
     path: str
     anchor: str | None
     size: int = 1
@@ -155,7 +158,7 @@ class _Reader:
 class _Builder:
     """Builds one document's value from its events."""
 
-    def __init__(self, document: Document, error: Any) -> None:
+    def __init__(self, document: Document, error: Callable[[int, str], ManifestError]) -> None:
         self._document = document
         self._error = error
         self._stack: list[_Frame] = []
@@ -173,7 +176,7 @@ class _Builder:
         else:
             self._scalar(event, line)
 
-    def _open(self, value: Any, event: Any, line: int) -> None:
+    def _open(self, value: _Holder, event: Any, line: int) -> None:
         if len(self._stack) >= MAX_DEPTH:
             raise self._error(line, f"nested more than {MAX_DEPTH} levels deep")
         parent = self._stack[-1] if self._stack else None
@@ -183,8 +186,8 @@ class _Builder:
 
     def _close(self, line: int) -> None:
         frame = self._stack.pop()
-        for merged in frame.merged:
-            for key, value in merged.items():
+        if isinstance(frame.value, dict):
+            for key, value in (item for merged in frame.merged for item in merged.items()):
                 frame.value.setdefault(key, value)
         if frame.anchor:
             self._anchors[frame.anchor] = (frame.value, frame.size)
@@ -237,10 +240,11 @@ class _Builder:
                 frame.value[frame.key] = value
 
     def _merge(self, frame: _Frame, value: Any, line: int) -> None:
-        parts = value if isinstance(value, list) else [value]
-        if not all(isinstance(part, dict) for part in parts):
-            raise self._error(line, "the value of << must be an object or a list of objects")
-        frame.merged += parts
+        parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+        for part in parts:
+            if not isinstance(part, dict):
+                raise self._error(line, "the value of << must be an object or a list of objects")
+            frame.merged.append(cast("dict[str, Any]", part))
 
     def _path(self, line: int) -> str:
         """The path of the value that begins now, and a note of the line it begins on."""

@@ -1,4 +1,4 @@
-"""The explanation for people: one screen, the answer first, no line wider than the terminal."""
+"""An explanation as text: one screen, the answer first, no line wider than the terminal."""
 
 from __future__ import annotations
 

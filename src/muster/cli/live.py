@@ -1,4 +1,4 @@
-"""Screens that follow a cluster: asked again every few seconds and painted over, on a terminal only."""
+"""`--watch`: a screen that is made again every few seconds; on a terminal it replaces the one before."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ option = click.option("--watch", "-w", is_flag=True, help="Keep the screen up to
 def show(screen: Callable[[], str], watch: bool) -> None:
     """Print a screen once, or keep it up to date. Ctrl-C is the way to end a watch, and no failure."""
     if not watch:
-        click.echo(paint(screen()))
+        click.echo(colour(screen()))
         return
     try:
-        _paint_over(screen) if sys.stdout.isatty() else _print_on(screen)
+        _replace(screen) if sys.stdout.isatty() else _append(screen)
     except KeyboardInterrupt:
         return
 
 
-def _print_on(screen: Callable[[], str]) -> None:
+def _append(screen: Callable[[], str]) -> None:
     while True:
         click.echo(f"{screen()}\n")
         time.sleep(INTERVAL_SECONDS)
 
 
-def _paint_over(screen: Callable[[], str]) -> None:
+def _replace(screen: Callable[[], str]) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    text, trouble = screen(), ""
+    text, error_text = screen(), ""
     with Live(console=Console(), screen=True, auto_refresh=False) as live:
         while True:
             now = datetime.now(UTC).strftime("%H:%M:%S")
-            footer = trouble or f"{now} UTC, every {INTERVAL_SECONDS:.0f} s; Ctrl-C ends"
-            live.update(Text.from_ansi(paint(f"{text}\n\n{fit(footer, width())}")), refresh=True)
+            footer = error_text or f"{now} UTC, every {INTERVAL_SECONDS:.0f} s; Ctrl-C ends"
+            live.update(Text.from_ansi(colour(f"{text}\n\n{fit(footer, width())}")), refresh=True)
             time.sleep(INTERVAL_SECONDS)
             try:
-                text, trouble = screen(), ""
+                text, error_text = screen(), ""
             except (ConnectionError, TimeoutError, ApiError) as error:
-                trouble = f"the server does not answer since {now} UTC: {str(error) or type(error).__name__}"
+                error_text = f"the server does not answer since {now} UTC: {str(error) or type(error).__name__}"
 
 
-def paint(text: str) -> str:
-    """Marks and bars in colour; `click.echo` takes the colour out again where it is not shown."""
-    for mark, colour in COLOURS.items():
-        text = text.replace(mark, click.style(mark, fg=colour))
+def colour(text: str) -> str:
+    """Colours marks and bars; `click.echo` takes the colours out again where they are not shown."""
+    for mark, name in COLOURS.items():
+        text = text.replace(mark, click.style(mark, fg=name))
     return text
 
 
 def fit(text: str, width: int) -> str:
-    """A text cut to a width, with a mark that it was."""
+    """Cuts a text to a width; an ellipsis shows that it was cut."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 

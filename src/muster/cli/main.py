@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -107,14 +107,15 @@ def run(arguments: list[str]) -> int:
         click.echo("Interrupted.", err=True)
         return exits.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Without this, Python complains once more while it ends.
+        # The reader of our output has closed it. Without this, Python complains once more while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.OK
     except Exception as error:
-        return _explained(error, arguments)
+        return _report(error, arguments)
 
 
-def _explained(error: Exception, arguments: list[str]) -> int:
+def _report(error: Exception, arguments: list[str]) -> int:
+    """Print what went wrong, without a traceback; gives the exit code."""
     from muster.api.errors import ApiError
     from muster.client.config import ConfigError
 
@@ -134,8 +135,8 @@ def _explained(error: Exception, arguments: list[str]) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    lines: list[Any] = str(error).splitlines()
-    return str(lines[0])[:200] if lines else "no message"
+    lines = str(error).splitlines()
+    return lines[0][:200] if lines else "no message"
 
 
 def _details(error: Exception, arguments: list[str]) -> str:

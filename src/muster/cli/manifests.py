@@ -16,7 +16,7 @@ from muster.cli.documents import Document, ManifestError, read
 MAX_BYTES = 16 * 1024 * 1024
 SUFFIXES = (".yaml", ".yml", ".json")
 
-__all__ = ["MAX_BYTES", "Document", "ManifestError", "documents", "objects", "sources"]
+__all__ = ["MAX_BYTES", "Document", "ManifestError", "documents", "object_documents", "objects", "sources"]
 
 
 def sources(paths: Iterable[str], *, recursive: bool = False) -> Iterator[tuple[str, Path | None]]:
@@ -77,7 +77,12 @@ def _unpacked(document: Document) -> Iterator[Document]:
 
 def objects(paths: Iterable[str], *, recursive: bool = False) -> list[dict[str, Any]]:
     """Every object of the named files, in order. Raises ManifestError for the first thing that is not one."""
-    found: list[dict[str, Any]] = []
+    return [document.value for document in object_documents(paths, recursive=recursive)]
+
+
+def object_documents(paths: Iterable[str], *, recursive: bool = False) -> list[Document]:
+    """The documents of the named files, each an object. Raises ManifestError for the first that is not one."""
+    found: list[Document] = []
     for source, path in sources(paths, recursive=recursive):
         for document in documents(source, path):
             if document.problems:
@@ -85,5 +90,5 @@ def objects(paths: Iterable[str], *, recursive: bool = False) -> list[dict[str, 
                 raise ManifestError(source, line, message)
             if not isinstance(document.value, dict):
                 raise ManifestError(source, document.line, "a manifest must be an object")
-            found.append(cast("dict[str, Any]", document.value))
+            found.append(document)
     return found

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
+from muster.cli.option_groups import grouped
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
+
+@dataclass(frozen=True, slots=True)
+class NamespaceOptions:
     """`--namespace`, and `--all-namespaces`, which wins over it and is what these listings do without either."""
 
-    @wraps(command)
-    def with_namespace(*args: Any, all_namespaces: bool, namespace: str | None, **options: Any) -> Any:
-        return command(*args, namespace=None if all_namespaces else namespace, **options)
+    namespace: str | None
+    all_namespaces: bool
 
-    every = click.option("--all-namespaces", "-A", is_flag=True, help="Every namespace; the default.")
-    return click.option("--namespace", "-n", default=None, help="Only this namespace.")(every(with_namespace))
+    @property
+    def only(self) -> str | None:
+        """The one namespace to list; None for all."""
+        return None if self.all_namespaces else self.namespace
+
+
+options = grouped(
+    "namespaces",
+    NamespaceOptions,
+    click.option("--namespace", "-n", default=None, help="Only this namespace."),
+    click.option("--all-namespaces", "-A", is_flag=True, help="Every namespace; the default."),
+)

@@ -1,4 +1,4 @@
-"""`muster node fail|recover NAME`: cut a simulated node's power, and give it back."""
+"""`muster node fail|recover NAME`: make simulated nodes fail, and recover."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _connection(function: click.decorators.FC) -> click.decorators.FC:
 @_connection
 def fail(names: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
     """Cut the power of nodes: their kubelets fall silent and their pods stop."""
-    asyncio.run(_switch(names, False, kubeconfig, context))
+    asyncio.run(_set_failed(names, True, kubeconfig, context))
 
 
 @command.command()
@@ -37,10 +37,10 @@ def fail(names: tuple[str, ...], kubeconfig: Path | None, context: str | None) -
 @_connection
 def recover(names: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
     """Give nodes their power back."""
-    asyncio.run(_switch(names, True, kubeconfig, context))
+    asyncio.run(_set_failed(names, False, kubeconfig, context))
 
 
-async def _switch(names: tuple[str, ...], powered: bool, kubeconfig: Path | None, context: str | None) -> None:
+async def _set_failed(names: tuple[str, ...], failed: bool, kubeconfig: Path | None, context: str | None) -> None:
     from muster.api.errors import ApiError
     from muster.api.resources import NODES
     from muster.client.config import ConfigError
@@ -60,5 +60,5 @@ async def _switch(names: tuple[str, ...], powered: bool, kubeconfig: Path | None
                 raise exits.Failure(error.message, exits.NO if error.code == 404 else exits.UNAVAILABLE) from None
             if SIMULATED not in (node["metadata"].get("labels") or {}):
                 raise exits.Failure(f"node {name} is not simulated; only simulated nodes can be switched")
-            await client.patch(NODES, name, {"metadata": {"annotations": {FAILED: None if powered else "true"}}})
-            click.echo(f"node/{name} {'recovered' if powered else 'failed'}")
+            await client.patch(NODES, name, {"metadata": {"annotations": {FAILED: "true" if failed else None}}})
+            click.echo(f"node/{name} {'failed' if failed else 'recovered'}")

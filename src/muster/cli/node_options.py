@@ -1,15 +1,17 @@
-"""The flags that describe simulated nodes: the same wherever a command makes nodes."""
+"""The options that describe simulated nodes: the same wherever a command makes nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from muster.cli.option_groups import Command, grouped
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from muster.plane.options import NodeOptions
     from muster.scheduler.simulation.snapshot import Snapshot
 
@@ -18,7 +20,7 @@ MOST_NODES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class NodeFlags:
-    """So many alike nodes in racks and blocks."""
+    """A number of equal nodes in racks and blocks."""
 
     count: int
     cpu: str
@@ -34,7 +36,7 @@ class NodeFlags:
         return NodeOptions(self.count, self.cpu, self.memory, self.gpu, self.nodes_per_rack, self.racks_per_block)
 
     def snapshot(self) -> Snapshot:
-        """A cluster of nothing but these nodes."""
+        """A cluster of these nodes and nothing else."""
         import msgspec
 
         from muster.api.types import Node
@@ -53,7 +55,7 @@ class NodeFlags:
 
 
 def amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """A quantity as Kubernetes writes it, not below zero."""
+    """Check that a value is a Kubernetes quantity and not below zero."""
     from muster.api import quantity
 
     try:
@@ -65,34 +67,20 @@ def amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return value
 
 
-def options(default: int = 0, meaning: str = "Ask an empty cluster of so many simulated nodes.") -> Callable[..., Any]:
-    """`--nodes N --node-cpu …`, as one value."""
+def options(
+    default: int = 0, meaning: str = "Ask an empty cluster of so many simulated nodes."
+) -> Callable[[Command], Command]:
+    """`--nodes N --node-cpu …`, handed to the command as `nodes`."""
     positive = click.IntRange(1)
-    flags = (
+    return grouped(
+        "nodes",
+        NodeFlags,
         click.option("--nodes", "count", type=click.IntRange(0, MOST_NODES), default=default, help=meaning),
-        click.option("--node-cpu", callback=amount, default="64", show_default=True, help="CPUs of a node."),
-        click.option("--node-memory", callback=amount, default="512Gi", show_default=True, help="Memory of a node."),
-        click.option("--node-gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node."),
+        click.option("--node-cpu", "cpu", callback=amount, default="64", show_default=True, help="CPUs of a node."),
+        click.option(
+            "--node-memory", "memory", callback=amount, default="512Gi", show_default=True, help="Memory of a node."
+        ),
+        click.option("--node-gpu", "gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node."),
         click.option("--nodes-per-rack", type=positive, default=8, show_default=True, help="Nodes in a rack."),
         click.option("--racks-per-block", type=positive, default=4, show_default=True, help="Racks in a block."),
     )
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def wrapped(
-            count: int,
-            node_cpu: str,
-            node_memory: str,
-            node_gpu: int,
-            nodes_per_rack: int,
-            racks_per_block: int,
-            **rest: Any,
-        ) -> Any:
-            chosen = NodeFlags(count, node_cpu, node_memory, node_gpu, nodes_per_rack, racks_per_block)
-            return command(nodes=chosen, **rest)
-
-        for flag in reversed(flags):
-            wrapped = flag(wrapped)
-        return wrapped
-
-    return decorate

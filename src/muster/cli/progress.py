@@ -1,6 +1,6 @@
-"""A bar on stderr for work that takes over a second; silent where nobody looks.
+"""A progress bar on stderr for work that takes over a second.
 
-The bar appears one second after the work began, on a terminal only, and is wiped when the work is done, so that it
+The bar appears one second after the work began, on a terminal only, and is erased when the work is done, so that it
 never mixes with the answer on stdout.
 """
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 T = TypeVar("T")
-PATIENCE_SECONDS = 1.0
+DELAY_SECONDS = 1.0
 EVERY = 256  # items between two updates
 
 
 class Bar:
-    """What is being done, and how much of it."""
+    """What is being done, how much of it is done, and how much there is in all."""
 
     def __init__(self) -> None:
         self._what, self._total, self._done = "Working", 0, 0
         self._shown: Progress | None = None
 
     def stage(self, what: str, total: int = 0) -> None:
-        """The next part of the work; without a total the bar only shows that something goes on."""
+        """Begin the next part of the work; without a total the bar only shows that something goes on."""
         self._what, self._total, self._done = what, total, 0
         self._draw()
 
     def through(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
-        """The items one by one, counted."""
+        """Yield the items and count them."""
         self.stage(what, total)
         every = EVERY if total > EVERY else 1
         for number, item in enumerate(items, 1):
@@ -43,6 +43,7 @@ class Bar:
                 self._draw()
 
     def over(self, items: Collection[T], what: str) -> Iterator[T]:
+        """`through` for items whose number is known."""
         return self.through(items, what, len(items))
 
     def show(self) -> None:
@@ -58,6 +59,7 @@ class Bar:
         self._draw()
 
     def hide(self) -> None:
+        """Erase the bar."""
         if self._shown is not None:
             self._shown.stop()
             self._shown = None
@@ -70,12 +72,12 @@ class Bar:
 
 @contextmanager
 def shown(*, wanted: bool = True) -> Generator[Bar]:
-    """A bar for the work of the block, if it takes long enough and somebody looks."""
+    """A bar for the work of the block; shown if the work takes long enough and stderr is a terminal."""
     bar = Bar()
     if not wanted or not sys.stderr.isatty():
         yield bar
         return
-    timer = Timer(PATIENCE_SECONDS, bar.show)
+    timer = Timer(DELAY_SECONDS, bar.show)
     timer.daemon = True
     timer.start()
     try:

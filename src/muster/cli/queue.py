@@ -1,4 +1,4 @@
-"""`muster queue`: who waits, in order, since when and why."""
+"""`muster queue`: the pending pods and groups in the order of the queue, since when and why they wait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from muster.cli import exits, live, namespaces, output, progress, source
+from muster.cli import exits, live, namespaces, output, source
 from muster.cli.ages import age
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from muster.scheduler.queue.entity import QueuedEntity
 
 
-class Line(msgspec.Struct, frozen=True, rename="camel"):
-    """One waiting root, as `-o json` prints it."""
+class QueueRow(msgspec.Struct, frozen=True, rename="camel"):
+    """One pending pod or tree of groups, as `-o json` prints it."""
 
     position: int
     kind: str
@@ -35,47 +35,42 @@ class Line(msgspec.Struct, frozen=True, rename="camel"):
 @live.option
 @source.options
 @output.option
-def command(namespace: str | None, watch: bool, source: source.Source, output_format: str) -> int:
+def command(namespaces: namespaces.NamespaceOptions, watch: bool, source: source.Source, output_format: str) -> int:
     """List the pods and groups that wait, in the order in which they are tried."""
 
-    def lines() -> list[Line]:
-        return waiting(_brain(source, watch), namespace)
+    def found() -> list[QueueRow]:
+        return rows(source.scheduler(show_progress=not watch), namespaces.only)
 
     if output_format != "table":
-        output.write(lines(), output_format, str)
+        output.write(found(), output_format, str)
     else:
-        live.show(lambda: screen(lines(), live.width()), watch)
+        live.show(lambda: screen(found(), live.width()), watch)
     return exits.OK
 
 
-def _brain(asked: source.Source, watch: bool) -> Scheduler:
-    with progress.shown(wanted=not watch) as bar:
-        return source.brain_for(asked.facts(bar), bar)
+def rows(scheduler: Scheduler, namespace: str | None = None) -> list[QueueRow]:
+    """The queue, the one that is tried next first."""
+    roots = [root for root in scheduler.view().queue() if namespace in (None, root.key.namespace)]
+    return [_row(position, root) for position, root in enumerate(roots, 1)]
 
 
-def waiting(brain: Scheduler, namespace: str | None = None) -> list[Line]:
-    """The queue, top first."""
-    roots = [root for root in brain.entities() if namespace in (None, root.key.namespace)]
-    return [_line(position, root) for position, root in enumerate(roots, 1)]
-
-
-def _line(position: int, root: QueuedEntity) -> Line:
+def _row(position: int, root: QueuedEntity) -> QueueRow:
     group, member = root.group, root.member
     conditions = (group.obj.status.conditions if group and group.obj else None) or ()
     wanted = ("PodScheduled", "PodGroupScheduled", "PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled")
     if member is not None:
         conditions = member.pod.status.conditions or ()
-    said = next((c for c in conditions if c.type in wanted and c.status != "True"), None)
+    found = next((c for c in conditions if c.type in wanted and c.status != "True"), None)
     members = "1" if group is None else f"{sum(leaf.bound for leaf in group.leaves())}/{_needed(root)}"
-    reason, message = (said.reason, said.message) if said is not None else _unsaid(group)
-    since = root.created or (said.last_transition_time if said is not None else None) or _first_member(group)
-    return Line(
+    reason, message = (found.reason, found.message) if found is not None else _without_condition(group)
+    since = root.created or (found.last_transition_time if found is not None else None) or _first_member(group)
+    return QueueRow(
         position, root.key.kind, root.key.namespace, root.key.name, members, root.priority, since, reason, message
     )
 
 
-def _unsaid(group: Group | None) -> tuple[str, str]:
-    """For whom the scheduler has no word: an object that does not exist carries no condition."""
+def _without_condition(group: Group | None) -> tuple[str, str]:
+    """Reason and message for a new object, and for a group that does not exist and so has no conditions."""
     from muster.scheduler.status.waiting import FOR_PARENT, FOR_POD_GROUP
 
     if group is None or group.exists:
@@ -85,7 +80,7 @@ def _unsaid(group: Group | None) -> tuple[str, str]:
 
 
 def _first_member(group: Group | None) -> str:
-    """When the first pod asked for a group that nobody has created."""
+    """The creation time of the first pod that names a group which nobody has created."""
     pods = [member.pod for leaf in group.leaves() for member in leaf.pending.values()] if group is not None else []
     return min((pod.metadata.creation_timestamp or "" for pod in pods), default="")
 
@@ -95,33 +90,34 @@ def _needed(root: QueuedEntity) -> int:
     return sum(leaf.minimum for leaf in root.group.leaves())
 
 
-def screen(lines: list[Line], width: int) -> str:
+def screen(rows: list[QueueRow], width: int) -> str:
     """The queue as a table that fits the terminal."""
-    if not lines:
+    if not rows:
         return "Nothing waits."
-    rows = [
+    cells = [
         (
-            line.position,
-            f"{_word(line.kind)}/{line.name}",
-            line.namespace,
-            line.members,
-            line.priority,
-            age(line.since),
-            line.reason,
+            row.position,
+            f"{_short_kind(row.kind)}/{row.name}",
+            row.namespace,
+            row.members,
+            row.priority,
+            age(row.since),
+            row.reason,
         )
-        for line in lines
+        for row in rows
     ]
-    text = output.table(["#", "name", "namespace", "members", "priority", "waiting", "reason"], rows)
-    left = width - max(len(row) for row in text.splitlines()) - 3
+    text = output.table(["#", "name", "namespace", "members", "priority", "waiting", "reason"], cells)
+    lines = text.splitlines()
+    longest = max(len(line) for line in lines)
+    left = width - longest - 3
     if left < 20:
-        return "\n".join(live.fit(row, width) for row in text.splitlines())
-    body = text.splitlines()
-    longest = max(len(row) for row in body)
-    said = ["MESSAGE", *[line.message for line in lines]]
+        return "\n".join(live.fit(line, width) for line in lines)
+    messages = ["MESSAGE", *[row.message for row in rows]]
     return "\n".join(
-        f"{row.ljust(longest)}   {live.fit(word, left)}".rstrip() for row, word in zip(body, said, strict=True)
+        f"{line.ljust(longest)}   {live.fit(message, left)}".rstrip()
+        for line, message in zip(lines, messages, strict=True)
     )
 
 
-def _word(kind: str) -> str:
+def _short_kind(kind: str) -> str:
     return {"PodGroup": "pg", "CompositePodGroup": "cpg"}.get(kind, "pod")

@@ -1,4 +1,4 @@
-"""`muster replay`: run a decision log again and prove that the same decisions come out."""
+"""`muster replay`: run a decision log through the scheduler again and compare the decisions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(ctx: click.Context, log: Path, output_format: str) -> None:
 
     try:
         with log.open("rb") as lines:
-            found = replay(lines, _brain)
+            found = replay(lines, _scheduler)
     except (BadLog, ValueError) as error:
         raise exits.Failure(f"{log}: {error}", exits.BAD_INPUT) from error
     what = f"{found.events} events, {found.turns} turns, {found.decisions} decisions"
@@ -38,7 +38,7 @@ def command(ctx: click.Context, log: Path, output_format: str) -> None:
     ctx.exit(exits.NO)
 
 
-def _brain(header: Header) -> Scheduler:
+def _scheduler(header: Header) -> Scheduler:
     from muster.engine.options import config
     from muster.scheduler.cycle.scheduler import Scheduler
 

@@ -10,16 +10,16 @@ import click
 import msgspec
 
 from muster.cli import exits, live, node_options, output, progress, source
-from muster.cli.manifests import ManifestError
-from muster.cli.manifests import objects as read_objects
+from muster.cli.manifests import ManifestError, object_documents
 from muster.scheduler.status.messages import say_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from muster.cli.progress import Bar
     from muster.cli.submission import Batch
-    from muster.scheduler.interface.events import ObjectUpdated
+    from muster.scheduler.cycle.view import SchedulerView
+    from muster.scheduler.groups.group import Member
     from muster.scheduler.interface.keys import ObjectRef
     from muster.scheduler.simulation.simulate import Simulation
     from muster.scheduler.simulation.snapshot import Snapshot
@@ -28,23 +28,29 @@ MOST_NODES = 24  # rows of the table for people
 
 
 class Placement(msgspec.Struct, frozen=True):
+    """A submitted pod (namespace/name) and the node that it would be bound to."""
+
     pod: str
     node: str
 
 
 class Victim(msgspec.Struct, frozen=True):
+    """A pod that would be evicted, and for whom (kind/name)."""
+
     pod: str
     preemptor: str
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingPod(msgspec.Struct, frozen=True):
+    """A submitted pod that would not be bound, and why."""
+
     pod: str
     reason: str
     undecided: bool = False
 
 
-class GroupWord(msgspec.Struct, frozen=True):
-    """What a group would say of itself."""
+class GroupCondition(msgspec.Struct, frozen=True):
+    """The condition that a submitted group would have."""
 
     kind: str
     namespace: str
@@ -62,8 +68,8 @@ class Answer(msgspec.Struct, frozen=True):
     pods: int  # how many were submitted
     placements: tuple[Placement, ...]
     victims: tuple[Victim, ...]
-    pending: tuple[Waiting, ...]
-    groups: tuple[GroupWord, ...]
+    pending: tuple[WaitingPod, ...]
+    groups: tuple[GroupCondition, ...]
 
 
 @click.command(name="simulate")
@@ -90,12 +96,12 @@ def command(
     if nodes.count and source.snapshot is not None:
         raise click.UsageError("--nodes makes a cluster of its own, so it cannot be combined with --snapshot")
     try:
-        batches = [read_objects([file], recursive=recursive) for file in files]
+        batches = [object_documents([file], recursive=recursive) for file in files]
     except ManifestError as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from error
     where = namespace or ("default" if nodes.count else source.default_namespace())
     with progress.shown() as bar:
-        snapshot = nodes.snapshot() if nodes.count else source.facts(bar)
+        snapshot = nodes.snapshot() if nodes.count else source.read(bar)
         answer = simulate(snapshot, batches, where, bar)
     output.write(answer, output_format, lambda: "\n".join(_lines(answer, live.width())))
     if answer.fits:
@@ -104,24 +110,25 @@ def command(
 
 
 def simulate(snapshot: Snapshot, batches: list[Batch], namespace: str = "default", bar: Bar | None = None) -> Answer:
-    """Let the cluster come to rest; then submit batch after batch, and let it come to rest again each time."""
+    """Schedule what is pending; then submit batch after batch, and schedule all there is to schedule after each."""
     from muster.cli.submission import submit
     from muster.scheduler.simulation.simulate import Simulation
 
-    facts = asyncio.run(submit(batches, snapshot, namespace))
-    pods = [event.object for batch in facts for event in batch if event.kind == "Pod"]
+    submitted = asyncio.run(submit(batches, snapshot, namespace))
+    pods = [event.object for batch in submitted for event in batch if event.kind == "Pod"]
     names = {pod.spec.scheduler_name for pod in pods}
     known = msgspec.structs.replace(snapshot, schedulers=tuple(sorted({*snapshot.schedulers, *names})))
-    brain = source.brain_for(known, bar)
+    scheduler = source.scheduler_for(known, bar)
     if bar is not None:
         bar.stage("Deciding")
-    Simulation(brain).run()
-    after = Simulation(brain)
-    for batch in facts:
+    Simulation(scheduler).run()
+    after = Simulation(scheduler)
+    for batch in submitted:
         for event in batch:
-            brain.handle(event, after.now)
+            scheduler.handle(event, after.now)
         after.run()
-    return _answer(after, [_ref(pod) for pod in pods], facts)
+    groups = {event.object.metadata.uid for batch in submitted for event in batch}
+    return _answer(after, scheduler.view(), [_ref(pod) for pod in pods], groups)
 
 
 def _ref(pod: Any) -> ObjectRef:
@@ -130,31 +137,29 @@ def _ref(pod: Any) -> ObjectRef:
     return ObjectRef("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
 
 
-def _answer(rehearsal: Simulation, submitted: list[ObjectRef], facts: list[list[ObjectUpdated]]) -> Answer:
-    members = rehearsal.scheduler.state.forest.members
-    placed = [Placement(_name(ref), rehearsal.placed[ref]) for ref in submitted if ref in rehearsal.placed]
-    waiting = [_waiting(rehearsal, ref) for ref in submitted if ref.uid in members and not members[ref.uid].node]
-    victims = tuple(Victim(_name(pod), f"{by.kind}/{by.name}") for pod, by in rehearsal.victims.items())
-    ours = {event.object.metadata.uid for batch in facts for event in batch}
+def _answer(simulation: Simulation, view: SchedulerView, submitted: list[ObjectRef], uids: set[str]) -> Answer:
+    placed = [Placement(_name(ref), simulation.placed[ref]) for ref in submitted if ref in simulation.placed]
+    members = [(ref, view.members[ref.uid]) for ref in submitted if ref.uid in view.members]
+    pending = [_pending(simulation, ref, member) for ref, member in members if not member.node]
+    victims = tuple(Victim(_name(pod), f"{by.kind}/{by.name}") for pod, by in simulation.victims.items())
     groups = tuple(
-        GroupWord(ref.kind, ref.namespace, ref.name, word.status, word.reason, word.message)
-        for ref, word in rehearsal.words.items()
-        if ref.kind != "Pod" and ref.uid in ours and word.type.endswith("Scheduled")
+        GroupCondition(ref.kind, ref.namespace, ref.name, condition.status, condition.reason, condition.message)
+        for ref, condition in simulation.words.items()
+        if ref.kind != "Pod" and ref.uid in uids and condition.type.endswith("Scheduled")
     )
     fits = len(placed) == len(submitted)
-    undecided = bool(waiting) and all(each.undecided for each in waiting)
+    undecided = bool(pending) and all(each.undecided for each in pending)
     placements = tuple(sorted(placed, key=lambda placement: output.natural(placement.pod)))
-    return Answer(fits, undecided, len(submitted), placements, victims, tuple(waiting), groups)
+    return Answer(fits, undecided, len(submitted), placements, victims, tuple(pending), groups)
 
 
-def _waiting(rehearsal: Simulation, ref: ObjectRef) -> Waiting:
+def _pending(simulation: Simulation, ref: ObjectRef, member: Member) -> WaitingPod:
     from muster.scheduler.status.messages import UNDECIDED_PREFIX
     from muster.scheduler.status.waiting import own_wait
 
-    member = rehearsal.scheduler.state.forest.members[ref.uid]
-    group, said = member.group, rehearsal.words.get(ref)
-    if said is not None:
-        text = said.message
+    group, condition = member.group, simulation.words.get(ref)
+    if condition is not None:
+        text = condition.message
     elif group is not None and not group.exists:
         text = f"pod group {group.key.name} does not exist"
     elif group is not None and not group.admissible:
@@ -165,7 +170,7 @@ def _waiting(rehearsal: Simulation, ref: ObjectRef) -> Waiting:
         text = f"composite pod group {group.root().key.name}: {own_wait(group.root())[1]}"
     else:
         text = "it has scheduling gates, or its group has members that do"
-    return Waiting(_name(ref), text, UNDECIDED_PREFIX in text)
+    return WaitingPod(_name(ref), text, UNDECIDED_PREFIX in text)
 
 
 def _name(ref: ObjectRef) -> str:
@@ -218,8 +223,8 @@ def _few(names: list[str]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
-def _grouped(pairs: Any) -> list[tuple[str, list[str]]]:
-    """What has one reason, one node or one preemptor, together."""
+def _grouped(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """Names by what they have in common: a reason, a node, a preemptor."""
     found: dict[str, list[str]] = {}
     for key, name in pairs:
         found.setdefault(key, []).append(name)

@@ -1,4 +1,4 @@
-"""`muster snapshot`: everything a decision needs, in one file without secrets."""
+"""`muster snapshot`: the objects that scheduling depends on, in one file without secrets."""
 
 from __future__ import annotations
 

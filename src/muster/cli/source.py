@@ -1,7 +1,7 @@
-"""Where a question about a cluster gets its facts: a live API server, or a snapshot file.
+"""Where a command reads a cluster from: a live API server, or a snapshot file.
 
-The commands that only read (`explain`, `queue`, `tree`, `topology`, `simulate`) share these options and this way to a
-brain that can be asked. Nothing is ever written to the cluster by them.
+The commands that only read (`explain`, `queue`, `tree`, `topology`, `simulate`) share these options, and the scheduler
+that is given the cluster's objects. They write nothing to the cluster.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from muster.cli import exits
+from muster.cli import exits, progress
+from muster.cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from muster.cli.progress import Bar
@@ -29,26 +30,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 MOST_BYTES = 2 << 30
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--snapshot`, `--kubeconfig`, `--context`, as one value."""
-
-    @click.option("--snapshot", type=_FILE, help="Ask a file made by `muster snapshot` instead of a server.")
-    @click.option("--kubeconfig", type=_FILE, help="Kubeconfig; default: KUBECONFIG or ~/.kube/config.")
-    @click.option("--context", default=None, help="Context of the kubeconfig.")
-    @wraps(command)
-    def wrapped(snapshot: Path | None, kubeconfig: Path | None, context: str | None, **others: Any) -> Any:
-        return command(source=Source(snapshot, kubeconfig, context), **others)
-
-    return wrapped
-
-
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A place to ask, opened when it is needed."""
+    """A snapshot file, or a context of a kubeconfig; opened when it is needed."""
 
-    def __init__(self, snapshot: Path | None, kubeconfig: Path | None, context: str | None) -> None:
-        self.snapshot = snapshot
-        self.kubeconfig = kubeconfig
-        self.context = context
+    snapshot: Path | None
+    kubeconfig: Path | None
+    context: str | None
 
     def default_namespace(self) -> str:
         """The namespace of the context, as kubectl takes it."""
@@ -58,8 +46,8 @@ class Source:
 
         return load(self.kubeconfig, self.context).namespace or "default"
 
-    def facts(self, bar: Bar | None = None) -> Snapshot:
-        """What the cluster looks like."""
+    def read(self, bar: Bar | None = None) -> Snapshot:
+        """The objects of the cluster that scheduling depends on."""
         if bar is not None:
             bar.stage("Reading the cluster")
         if self.snapshot is not None:
@@ -72,8 +60,13 @@ class Source:
 
         return self.call(ask)
 
+    def scheduler(self, *, show_progress: bool) -> Scheduler:
+        """A scheduler that has been given the cluster's objects."""
+        with progress.shown(wanted=show_progress) as bar:
+            return scheduler_for(self.read(bar), bar)
+
     def call(self, ask: Callable[[Client], Awaitable[T]]) -> T:
-        """Ask a live server something."""
+        """Run a function with a client of the live server."""
         from muster.client.http import HTTPClient
         from muster.client.kubeconfig import load
 
@@ -87,8 +80,17 @@ class Source:
         return asyncio.run(run())
 
 
+options = grouped(
+    "source",
+    Source,
+    click.option("--snapshot", type=_FILE, help="Ask a file made by `muster snapshot` instead of a server."),
+    click.option("--kubeconfig", type=_FILE, help="Kubeconfig; default: KUBECONFIG or ~/.kube/config."),
+    click.option("--context", default=None, help="Context of the kubeconfig."),
+)
+
+
 def read_snapshot(path: Path) -> Snapshot:
-    """Open a snapshot file, packed or plain."""
+    """Read a snapshot file, gzipped or plain."""
     from muster.scheduler.simulation.snapshot import BadSnapshot, decode
 
     try:
@@ -104,14 +106,14 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def config_for(snapshot: Snapshot) -> Config:
-    """The default profile for every scheduler name in sight, so that every pending pod can be asked about."""
+    """The default profile for every scheduler name of the pods, so that every pending pod is scheduled."""
     from muster.scheduler.runtime.config import default_config
 
     return default_config(*sorted({*snapshot.schedulers, "default-scheduler", "muster"}))
 
 
-def brain_for(snapshot: Snapshot, bar: Bar | None = None) -> Scheduler:
-    """A brain that knows the cluster."""
+def scheduler_for(snapshot: Snapshot, bar: Bar | None = None) -> Scheduler:
+    """A scheduler that has been given the cluster's objects."""
     from muster.scheduler.simulation.snapshot import scheduler_of
 
     if bar is None:

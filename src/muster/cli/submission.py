@@ -1,57 +1,93 @@
 """Manifests as the scheduler would see them once submitted: defaulted, admitted, validated, Jobs expanded to pods.
 
-The way there is the real one: an API server in memory with its controllers takes the manifests, so whatever it
-refuses here it would refuse there, in the same words. What comes out is in the order of submission, and gets uids in
-that order, so that the same manifests lead to the same answer.
+An API server in memory with its controllers takes the manifests, so whatever it refuses here it would refuse there, in
+the same words. Names, uids and creation times do not depend on chance or on the speed of this machine: the same
+manifests lead to the same answer.
 """
 
 from __future__ import annotations
 
-import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from muster.api.errors import ApiError
-from muster.api.resources import JOBS, NAMESPACES, PODS, PRIORITY_CLASSES, Resource
+from muster.api.resources import (
+    CORE_EVENTS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    REPLICA_SETS,
+    Resource,
+)
 from muster.cli import exits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.client.protocol import Client
+    from muster.cli.documents import Document
+    from muster.client.protocol import Client, Obj
+    from muster.plane.idle import Unfinished
+    from muster.plane.plane import Plane
     from muster.scheduler.interface.events import ObjectUpdated
     from muster.scheduler.simulation.snapshot import Snapshot
 
-Batch = list[dict[str, Any]]
+Batch = list["Document"]
 Name = tuple[str, str, str]  # kind, namespace, name
 
 FIRST = ("Namespace", "PriorityClass")  # what admission of the others asks for
-PATIENCE_SECONDS = 10.0
+EXPANDED = (DEPLOYMENTS, JOBS, REPLICA_SETS)
+"""The kinds whose pods `muster.controllers` creates."""
+JOB_CONTROLLER = "kubernetes.io/job-controller"
+TIME_LIMIT_SECONDS = 60.0
+"""How long the controllers may take to create the pods of one batch."""
 
 
 async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> list[list[ObjectUpdated]]:
-    """For each batch of manifests the facts that submitting it would add to the cluster of the snapshot."""
+    """For each batch of manifests the events that submitting it would cause in the cluster of the snapshot."""
     from muster.engine.gather import gather
-    from muster.testing.cluster import api_server
+    from muster.plane.options import Options
+    from muster.plane.plane import Plane
 
-    facts: list[list[ObjectUpdated]] = []
-    async with api_server(controllers=True) as plane:
+    documents = [document for batch in batches for document in batch]
+    for document in documents:
+        _check_expandable(document)
+    clock = BatchClock()
+    options = Options(https=False, scheduler=False, freeze=False, repeatable_names=True, clock=clock)
+    events: list[list[ObjectUpdated]] = []
+    async with Plane(options) as plane:
         client = plane.client
-        await _prepare(client, [obj for batch in batches for obj in batch], snapshot, namespace)
+        await _prepare(client, [document.value for document in documents], snapshot, namespace)
         known = {_uid(obj) for _, obj in _objects(await gather(client))}
-        ours = Numbering(snapshot)
+        numbering = Numbering(snapshot)
         # Wherever they stand: whoever submits several files expects them to know each other's classes.
-        for obj in (obj for batch in batches for obj in batch if obj.get("kind") in FIRST):
-            await _create(client, obj, namespace)
+        for document in (each for each in documents if each.value.get("kind") in FIRST):
+            await _create(client, document, namespace)
         for batch in batches:
-            for obj in (obj for obj in batch if obj.get("kind") not in FIRST):
-                await _create(client, obj, namespace)
-            await _expanded(client)
+            clock.next_batch()
+            for document in (each for each in batch if each.value.get("kind") not in FIRST):
+                await _create(client, document, namespace)
+            await _wait_idle(plane)
             new = [(kind, obj) for kind, obj in _objects(await gather(client)) if _uid(obj) not in known]
             known |= {_uid(obj) for _, obj in new}
-            facts.append(ours.facts(new))
-    return facts
+            events.append(numbering.events(new))
+    return events
+
+
+class BatchClock:
+    """A clock that stands still while a batch is submitted; each batch is a second later than the one before it."""
+
+    def __init__(self) -> None:
+        self._now = time.time()
+
+    def __call__(self) -> float:
+        return self._now
+
+    def next_batch(self) -> None:
+        """Move on to the second of the next batch."""
+        self._now += 1.0
 
 
 def _objects(snapshot: Snapshot) -> Iterator[tuple[str, Any]]:
@@ -64,26 +100,27 @@ def _uid(obj: Any) -> str:
 
 
 class Numbering:
-    """Fits what was submitted into the cluster: uids in order; what the cluster has already is changed, not made."""
+    """Gives submitted objects uids in order of kind and name; what the cluster has already is changed, not created."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._there: dict[Name, Any] = {_name(kind, obj): obj for kind, obj in _objects(snapshot)}
+        self._existing: dict[Name, Any] = {_name(kind, obj): obj for kind, obj in _objects(snapshot)}
         self._count = 0
 
-    def facts(self, objects: list[tuple[str, Any]]) -> list[ObjectUpdated]:
+    def events(self, objects: list[tuple[str, Any]]) -> list[ObjectUpdated]:
+        """The objects as events, pods last."""
         from muster.scheduler.interface.events import ObjectUpdated
 
         order = sorted(objects, key=lambda item: (item[0] == "Pod", *_name(*item)))
-        return [ObjectUpdated(kind, self._placed(kind, obj)) for kind, obj in order if not self._is_there(kind, obj)]
+        return [ObjectUpdated(kind, self._numbered(kind, obj)) for kind, obj in order if not self._is_kept(kind, obj)]
 
-    def _is_there(self, kind: str, obj: Any) -> bool:
-        """What cannot be changed by submitting it again: it stays as it is."""
-        return kind in ("Pod", *FIRST) and _name(kind, obj) in self._there
+    def _is_kept(self, kind: str, obj: Any) -> bool:
+        """Whether the cluster has an object that submitting it again does not change."""
+        return kind in ("Pod", *FIRST) and _name(kind, obj) in self._existing
 
-    def _placed(self, kind: str, obj: Any) -> Any:
-        old = self._there.get(_name(kind, obj))
+    def _numbered(self, kind: str, obj: Any) -> Any:
+        old = self._existing.get(_name(kind, obj))
         if old is not None:
-            kept = {"status": old.status} if hasattr(old, "status") else {}
+            kept: dict[str, Any] = {"status": old.status} if hasattr(old, "status") else {}
             return msgspec.structs.replace(obj, metadata=old.metadata, **kept)
         self._count += 1
         meta = msgspec.structs.replace(obj.metadata, uid=f"simulated-{self._count:06d}")
@@ -94,27 +131,63 @@ def _name(kind: str, obj: Any) -> Name:
     return (kind, obj.metadata.namespace, obj.metadata.name)
 
 
+# --- what can be submitted -------------------------------------------------------------------------
+
+
+def _check_expandable(document: Document) -> None:
+    """Refuse an object whose pods no controller here would create: its pods would silently be left out."""
+    obj: Obj = document.value
+    spec: Any = obj.get("spec")
+    if not isinstance(spec, dict) or not ("template" in spec or "jobTemplate" in spec):
+        return
+    kind, group = str(obj.get("kind")), str(obj.get("apiVersion")).rpartition("/")[0]
+    if (group, kind) not in {(each.group, each.kind) for each in EXPANDED}:
+        raise _unsupported(document, f"the pods of a {kind} ({obj.get('apiVersion')}) cannot be simulated")
+    manager: Any = obj["spec"].get("managedBy")
+    if kind == JOBS.kind and manager not in (None, JOB_CONTROLLER):
+        raise _unsupported(document, f"its pods are created by {manager}, which does not run in a simulation")
+
+
+def _unsupported(document: Document, why: str) -> exits.Failure:
+    kinds = " and ".join((", ".join(each.kind for each in EXPANDED[:-1]), EXPANDED[-1].kind))
+    message = f"{_place(document)}: {why}; simulate creates the pods of {kinds}, and takes Pods as they are written"
+    return exits.Failure(message, exits.BAD_INPUT)
+
+
+def _place(document: Document) -> str:
+    return f"{document.source}:{document.line}: {_title(document.value)}"
+
+
+def _metadata(obj: Obj) -> Obj:
+    return obj.get("metadata") or {}
+
+
+def _title(obj: Obj) -> str:
+    meta = _metadata(obj)
+    return f"{obj.get('kind')}/{meta.get('name') or meta.get('generateName') or '?'}"
+
+
 # --- the server in memory --------------------------------------------------------------------------
 
 
-async def _prepare(client: Client, objects: Batch, snapshot: Snapshot, namespace: str) -> None:
-    """What admission asks for: namespaces and priority classes of the cluster."""
-    names = {str((obj.get("metadata") or {}).get("namespace") or namespace) for obj in objects} - {"default"}
-    own = {str((o.get("metadata") or {}).get("name")) for o in objects if o.get("kind") in FIRST}
+async def _prepare(client: Client, objects: list[Obj], snapshot: Snapshot, namespace: str) -> None:
+    """Create what admission asks for: the namespaces and priority classes of the cluster."""
+    names = {str(_metadata(obj).get("namespace") or namespace) for obj in objects} - {"default"}
+    own = {str(_metadata(obj).get("name")) for obj in objects if obj.get("kind") in FIRST}
     for name in sorted(names - own):
-        await _quietly(client, NAMESPACES, {"metadata": {"name": name}})
+        await _ensure(client, NAMESPACES, {"metadata": {"name": name}})
     for each in snapshot.objects.get("PriorityClass", ()):
         if each.metadata.name not in own:
-            body = {
+            body: Obj = {
                 "metadata": {"name": each.metadata.name},
                 "value": each.value,
                 "globalDefault": each.global_default,
                 "preemptionPolicy": each.preemption_policy or "PreemptLowerPriority",
             }
-            await _quietly(client, PRIORITY_CLASSES, body)
+            await _ensure(client, PRIORITY_CLASSES, body)
 
 
-async def _quietly(client: Client, resource: Resource, obj: dict[str, Any]) -> None:
+async def _ensure(client: Client, resource: Resource, obj: Obj) -> None:
     try:
         await client.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
     except ApiError as error:
@@ -122,17 +195,17 @@ async def _quietly(client: Client, resource: Resource, obj: dict[str, Any]) -> N
             raise
 
 
-async def _create(client: Client, obj: dict[str, Any], namespace: str) -> None:
+async def _create(client: Client, document: Document, namespace: str) -> None:
+    obj: Obj = document.value
     kind, version = str(obj.get("kind")), str(obj.get("apiVersion"))
-    name = (obj.get("metadata") or {}).get("name") or (obj.get("metadata") or {}).get("generateName") or "?"
     resource = await resource_of(client, version, kind)
     if resource is None:
-        raise exits.Failure(f"{kind}/{name}: {version} has no kind {kind} that can be simulated", exits.BAD_INPUT)
-    where = (obj.get("metadata") or {}).get("namespace") or namespace
+        raise _unsupported(document, f"{version} has no kind {kind} that can be simulated")
+    where: str = _metadata(obj).get("namespace") or namespace
     try:
         await client.create(resource, obj, where if resource.namespaced else None)
     except ApiError as error:
-        raise exits.Failure(f"{kind}/{name}: {error.message}", exits.BAD_INPUT) from error
+        raise exits.Failure(f"{_title(obj)}: {error.message}", exits.BAD_INPUT) from error
 
 
 async def resource_of(client: Client, api_version: str, kind: str) -> Resource | None:
@@ -143,25 +216,29 @@ async def resource_of(client: Client, api_version: str, kind: str) -> Resource |
         answer = await client.request("GET", path)
     except ApiError:
         return None
-    for each in answer.get("resources") or []:
+    resources: list[Obj] = answer.get("resources") or []
+    for each in resources:
         if each["kind"] == kind and "/" not in each["name"]:
             return Resource(group, version, each["name"], kind, each["namespaced"])
     return None
 
 
-async def _expanded(client: Client) -> None:
-    """Wait until the controllers have made the pods that Jobs, Deployments and StatefulSets ask for."""
-    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-    before, quiet = -1, 0
-    while quiet < 3 and asyncio.get_running_loop().time() < deadline:
-        await asyncio.sleep(0.03)
-        count = len((await client.list(PODS)).items)
-        settled = all(_has_pods(job) for job in (await client.list(JOBS)).items)
-        quiet = quiet + 1 if count == before and settled else 0
-        before = count
+async def _wait_idle(plane: Plane) -> None:
+    """Wait until the controllers have created the pods that Jobs, Deployments and ReplicaSets ask for."""
+    unfinished = await plane.wait_idle(TIME_LIMIT_SECONDS)
+    if not unfinished:
+        return
+    if all(each.failures for each in unfinished):
+        reasons = [await _failure_of(plane.client, each) for each in unfinished]
+        raise exits.Failure(f"the pods cannot be created: {'; '.join(reasons)}", exits.BAD_INPUT)
+    works = ", ".join(sorted(f"{each.controller} {each.key}" for each in unfinished)[:3])
+    limit = f"the controllers did not finish within {TIME_LIMIT_SECONDS:g} s ({works})"
+    raise exits.Failure(f"{limit}, so some pods are missing and there is no answer", exits.UNDECIDED)
 
 
-def _has_pods(job: dict[str, Any]) -> bool:
-    spec, status = job.get("spec") or {}, job.get("status") or {}
-    wanted = min(int(spec.get("parallelism") or 1), int(spec.get("completions") or spec.get("parallelism") or 1))
-    return bool(spec.get("suspend")) or int(status.get("active") or 0) >= wanted
+async def _failure_of(client: Client, unfinished: Unfinished) -> str:
+    """What a controller that fails said last in an event about the object."""
+    name = unfinished.key.rpartition("/")[2]
+    events = await client.list(CORE_EVENTS, field_selector=f"type=Warning,involvedObject.name={name}")
+    messages = [str(each.get("message")) for each in events.items]
+    return f"{unfinished.key}: {messages[-1] if messages else f'{unfinished.controller} fails'}"

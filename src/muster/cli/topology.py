@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 import numpy as np
 
-from muster.cli import exits, live, output, progress, source
+from muster.cli import exits, live, output, source
 from muster.scheduler.status.messages import say_count, short_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from muster.scheduler.cache.arrays import Bools, Ints
     from muster.scheduler.cycle.scheduler import Scheduler
-    from muster.scheduler.framework.shape import Shape
+    from muster.scheduler.cycle.view import SchedulerView
 
 LEVELS = ("topology.kubernetes.io/zone", "topology.muster.dev/block", "topology.muster.dev/rack")
 GPU = "nvidia.com/gpu"
 HOSTNAME = "kubernetes.io/hostname"
 
 
-class Place(msgspec.Struct, frozen=True, rename="camel"):
+class Domain(msgspec.Struct, frozen=True, rename="camel"):
     """One domain, as `-o json` prints it. `seats` is the largest gang of the asked shape that fits inside."""
 
     key: str
@@ -34,11 +35,13 @@ class Place(msgspec.Struct, frozen=True, rename="camel"):
     used: dict[str, str]
 
 
-class Map(msgspec.Struct, frozen=True, rename="camel"):
+class TopologyMap(msgspec.Struct, frozen=True, rename="camel"):
+    """The JSON of `muster topology -o json`."""
+
     pod: dict[str, str]
     total_seats: int
     largest: dict[str, int]
-    places: tuple[Place, ...]
+    places: tuple[Domain, ...]
 
 
 @click.command(name="topology")
@@ -67,8 +70,8 @@ def command(
     asked = {name: amount for name, amount in (("cpu", cpu), ("memory", memory), (GPU, gpu)) if amount is not None}
     _check(asked)
 
-    def found() -> Map:
-        return topology(_brain(source, watch), keys, asked, each_node=each_node)
+    def found() -> TopologyMap:
+        return topology(source.scheduler(show_progress=not watch), keys, asked, each_node=each_node)
 
     if output_format != "table":
         output.write(found(), output_format, str)
@@ -88,92 +91,74 @@ def _check(asked: dict[str, str]) -> None:
             raise click.UsageError(f"{amount!r} is no amount of {name}; for instance: 4, 500m, 64Gi") from None
 
 
-def _brain(asked: source.Source, watch: bool) -> Scheduler:
-    with progress.shown(wanted=not watch) as bar:
-        return source.brain_for(asked.facts(bar), bar)
-
-
 def topology(
-    brain: Scheduler, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None, *, each_node: bool = False
-) -> Map:
+    scheduler: Scheduler, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None, *, each_node: bool = False
+) -> TopologyMap:
     """Count seats by domain at every level. A cluster without known levels is shown node by node."""
-    cluster = brain.state.cluster
+    view = scheduler.view()
     for key in keys:
-        if cluster.index and not (cluster.labels(key) > 0).any():
+        if view.has_nodes and not (view.labels(key) > 0).any():
             raise exits.Failure(f'no node has the label "{key}"', exits.BAD_INPUT)
-    levels = list(keys) or [key for key in LEVELS if (cluster.labels(key) > 0).any()]
+    levels = list(keys) or [key for key in LEVELS if (view.labels(key) > 0).any()]
     if (each_node or not levels) and HOSTNAME not in levels:
         levels.append(HOSTNAME)
-    pod = asked or _default_pod(brain)
-    with brain.state.evaluator.trial() as trial:
-        seats = trial.seats(_shape(brain, pod))
+    pod = asked or _default_pod(view)
+    seats = view.seats(pod)
     largest: dict[str, int] = {}
     for key in dict.fromkeys([*levels, HOSTNAME]):
-        sums = np.bincount(cluster.labels(key), weights=seats)[1:]
+        sums = np.bincount(view.labels(key), weights=seats)[1:]
         largest[key] = int(sums.max()) if len(sums) else 0
-    places = tuple(_places(brain, levels, list(pod), 0, cluster.alive[: cluster.size], seats))
-    return Map(pod, int(seats.sum()), largest, places)
+    domains = tuple(_domains(view, levels, list(pod), 0, view.nodes, seats))
+    return TopologyMap(pod, int(seats.sum()), largest, domains)
 
 
-def _default_pod(brain: Scheduler) -> dict[str, str]:
-    cluster = brain.state.cluster
-    row = cluster.row.get(GPU)
-    most = int(cluster.alloc[row].max()) if row is not None and cluster.size else 0
+def _default_pod(view: SchedulerView) -> dict[str, str]:
+    amounts = view.allocatable(GPU)
+    most = int(amounts.max()) if amounts is not None and len(amounts) else 0
     return {GPU: str(most)} if most else {"cpu": "1"}
 
 
-def _shape(brain: Scheduler, requests: dict[str, str]) -> Shape:
-    from muster.api.types import Pod
-
-    body: dict[str, Any] = {
-        "metadata": {"name": "asked", "namespace": "default", "uid": "asked"},
-        "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]},
-    }
-    profile = next(iter(brain.state.config.profiles.values()))
-    return brain.state.evaluator.shape(msgspec.convert(body, Pod), profile)
-
-
-def _places(
-    brain: Scheduler, levels: list[str], names: list[str], depth: int, inside: Any, seats: Any
-) -> Iterator[Place]:
+def _domains(
+    view: SchedulerView, levels: list[str], resources: list[str], depth: int, inside: Bools, seats: Ints
+) -> Iterator[Domain]:
     if depth == len(levels):
         return
-    cluster, key = brain.state.cluster, levels[depth]
-    column = cluster.labels(key)
-    found = {int(value): cluster.label_value(key, int(value)) if value else "" for value in np.unique(column[inside])}
+    key = levels[depth]
+    column = view.labels(key)
+    found = {int(value): view.label_value(key, int(value)) if value else "" for value in np.unique(column[inside])}
     for value, name in sorted(found.items(), key=lambda item: (not item[1], output.natural(item[1]))):
         here = inside & (column == value)
         free = int((seats[here] > 0).sum())
-        yield Place(key, name, depth, int(here.sum()), free, int(seats[here].sum()), _used(brain, names, here))
-        yield from _places(brain, levels, names, depth + 1, here, seats)
+        yield Domain(key, name, depth, int(here.sum()), free, int(seats[here].sum()), _used(view, resources, here))
+        yield from _domains(view, levels, resources, depth + 1, here, seats)
 
 
-def _used(brain: Scheduler, names: list[str], here: Any) -> dict[str, str]:
+def _used(view: SchedulerView, resources: list[str], here: Bools) -> dict[str, str]:
     """Of the resources that were asked for, how much is in use and how much there is; memory in GiB."""
-    cluster = brain.state.cluster
     used: dict[str, str] = {}
-    for name in [name for name in names if name in cluster.row]:
-        row = cluster.row[name]
-        divisor = {"cpu": 1000, "memory": 1 << 30}.get(name, 1)
-        used[name] = f"{int(cluster.used[row][here].sum()) // divisor}/{int(cluster.alloc[row][here].sum()) // divisor}"
+    for name in resources:
+        total, requested = view.allocatable(name), view.requested(name)
+        if total is not None and requested is not None:
+            divisor = {"cpu": 1000, "memory": 1 << 30}.get(name, 1)
+            used[name] = f"{int(requested[here].sum()) // divisor}/{int(total[here].sum()) // divisor}"
     return used
 
 
-def screen(found: Map, width: int) -> str:
-    """Levels indented, a bar for what is in use, the seats that are left."""
+def screen(found: TopologyMap, width: int) -> str:
+    """The domains as text, levels indented: a bar for what is in use, and the seats that are left."""
     asked = ", ".join(f"{amount} {short_key(name)}" for name, amount in found.pod.items())
     lines = [f"{say_count(found.total_seats, 'free seat')} for pods of {asked}; the largest gang of them"]
     lines += [f"  {_where(key)}: {seats}" for key, seats in found.largest.items()]
     lines.append("")
-    names = ["  " * place.depth + (place.value or f"(no {short_key(place.key)})") for place in found.places]
+    names = ["  " * domain.depth + (domain.value or f"(no {short_key(domain.key)})") for domain in found.places]
     column = max((len(name) for name in names), default=4)
-    used = [[f"{text} {short_key(resource)}" for resource, text in place.used.items()] for place in found.places]
+    used = [[f"{text} {short_key(resource)}" for resource, text in domain.used.items()] for domain in found.places]
     cells = 12 if width >= 80 else 6
     wide = max((len(text) for texts in used for text in texts), default=0)
-    for name, place, texts in zip(names, found.places, used, strict=True):
-        pairs = zip(place.used.values(), texts, strict=True)
+    for name, domain, texts in zip(names, found.places, used, strict=True):
+        pairs = zip(domain.used.values(), texts, strict=True)
         bars = "  ".join(f"{_bar(amount, cells)} {text.ljust(wide)}" for amount, text in pairs)
-        lines.append(live.fit(f"{name.ljust(column)}  {bars}  {_seats(place)}".rstrip(), width))
+        lines.append(live.fit(f"{name.ljust(column)}  {bars}  {_seats(domain)}".rstrip(), width))
     return "\n".join(lines)
 
 
@@ -181,9 +166,9 @@ def _where(key: str) -> str:
     return "on one node" if key == HOSTNAME else f"in one {short_key(key)}"
 
 
-def _seats(place: Place) -> str:
-    seats = say_count(place.seats, "seat")
-    return seats if place.key == HOSTNAME else f"{seats} on {place.free_nodes} of {say_count(place.nodes, 'node')}"
+def _seats(domain: Domain) -> str:
+    seats = say_count(domain.seats, "seat")
+    return seats if domain.key == HOSTNAME else f"{seats} on {domain.free_nodes} of {say_count(domain.nodes, 'node')}"
 
 
 def _bar(text: str, cells: int) -> str:

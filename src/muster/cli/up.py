@@ -6,12 +6,14 @@ import asyncio
 import logging
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from muster.cli import exits, node_options
+from muster.cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from muster.plane.options import Options
@@ -20,7 +22,25 @@ if TYPE_CHECKING:
 DEFAULT_DATA = Path("~/.muster")
 
 
-@click.command()
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """The options of `muster up`."""
+
+    port: int
+    bind_address: str
+    data: Path | None
+    in_memory: bool
+    kubeconfig: Path | None
+    nodes: node_options.NodeFlags
+    no_scheduler: bool
+    no_controllers: bool
+    feature_gates: str
+    config: Path | None
+    token_file: Path | None
+    verbose: int
+
+
+@click.command(name="up")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=6443, show_default=True, help="Port; 0 takes a spare one."
 )
@@ -30,7 +50,7 @@ DEFAULT_DATA = Path("~/.muster")
     type=click.Path(file_okay=False, path_type=Path),
     help=f"Directory that keeps everything across restarts.  [default: {DEFAULT_DATA}]",
 )
-@click.option("--memory", is_flag=True, help="Keep nothing.")
+@click.option("--memory", "in_memory", is_flag=True, help="Keep nothing.")
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -49,19 +69,20 @@ DEFAULT_DATA = Path("~/.muster")
     help='Bearer tokens, a line each: token,user,uid,"group,group".',
 )
 @click.option("-v", "--verbose", count=True, help="Log more; twice for every request.")
-def command(verbose: int, **flags: Any) -> None:
+@grouped("options", UpOptions)
+def command(options: UpOptions) -> None:
     """Start an API server, the scheduler and simulated nodes in one process.
 
     Then use plain kubectl. Everything is kept in the data directory unless --memory is given.
     """
     logging.basicConfig(
-        level=(logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)],
+        level=(logging.WARNING, logging.INFO, logging.DEBUG)[min(options.verbose, 2)],
         format="%(levelname).1s%(asctime)s %(name)s] %(message)s",
         datefmt="%m%d %H:%M:%S",
     )
-    options = _options(**flags)
+    plane_options = _plane_options(options)
     with _runner() as runner:
-        runner.run(_serve(options))
+        runner.run(_serve(plane_options))
 
 
 def _runner() -> asyncio.Runner:
@@ -72,44 +93,32 @@ def _runner() -> asyncio.Runner:
     return asyncio.Runner()
 
 
-def _options(
-    *,
-    port: int,
-    bind_address: str,
-    data: Path | None,
-    memory: bool,
-    kubeconfig: Path | None,
-    nodes: node_options.NodeFlags,
-    no_scheduler: bool,
-    no_controllers: bool,
-    feature_gates: str,
-    config: Path | None,
-    token_file: Path | None,
-) -> Options:
+def _plane_options(options: UpOptions) -> Options:
     from muster.api import gates
     from muster.plane.options import Options
 
-    if memory and data is not None:
+    if options.in_memory and options.data is not None:
         raise click.UsageError("--memory keeps nothing, so it cannot be combined with --data")
     try:
-        chosen, notes = gates.parse(feature_gates)
+        chosen, notes = gates.parse(options.feature_gates)
     except ValueError as error:
         raise click.UsageError(f"--feature-gates: {error}") from None
     for note in notes:
         click.echo(note, err=True)
-    directory = None if memory else (data or DEFAULT_DATA).expanduser().absolute()
+    directory = None if options.in_memory else (options.data or DEFAULT_DATA).expanduser().absolute()
+    kubeconfig = options.kubeconfig
     if kubeconfig is None:
         kubeconfig = directory / "kubeconfig" if directory is not None else _temporary_kubeconfig()
     return Options(
         data=directory,
-        host=bind_address,
-        port=port,
+        host=options.bind_address,
+        port=options.port,
         kubeconfig=kubeconfig.expanduser().absolute(),
-        token_file=token_file,
-        controllers=not no_controllers,
-        scheduler=not no_scheduler,
-        scheduler_config=config,
-        nodes=nodes.options(),
+        token_file=options.token_file,
+        controllers=not options.no_controllers,
+        scheduler=not options.no_scheduler,
+        scheduler_config=options.config,
+        nodes=options.nodes.options(),
         gates=chosen,
     )
 
@@ -143,13 +152,13 @@ async def _serve(options: Options) -> None:
     except ValueError as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from None
     try:
-        _welcome(plane)
+        _print_welcome(plane)
         await _until(stop, plane)
     except StoreError as error:
         raise exits.Failure(str(error), exits.UNAVAILABLE) from None
     finally:
         await plane.stop()
-        _forget(options)
+        _remove_kubeconfig(options)
     click.echo("Stopped.")
 
 
@@ -172,7 +181,7 @@ def _cannot_start(options: Options, error: OSError) -> str:
     return f"cannot start: {error}"
 
 
-def _welcome(plane: Plane) -> None:
+def _print_welcome(plane: Plane) -> None:
     options = plane.options
     kept = f"kept in {options.data}" if options.data is not None else "kept in memory only"
     click.echo(f"Muster is up at {plane.url} ({kept}). The kubeconfig is {options.kubeconfig}")
@@ -183,8 +192,8 @@ def _welcome(plane: Plane) -> None:
     click.echo("Ctrl-C stops it.")
 
 
-def _forget(options: Options) -> None:
-    """Remove the kubeconfig of a server that kept nothing, if we made a directory for it."""
+def _remove_kubeconfig(options: Options) -> None:
+    """Remove the kubeconfig of a server that kept nothing, if it lies in a temporary directory of ours."""
     file = options.kubeconfig
     if options.data is None and file is not None and file.parent.name.startswith("muster-"):
         file.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 
 from muster.client.clock import Clock
 
@@ -71,6 +71,16 @@ class WorkQueue:
         if key in self._waiting:
             self._ready.append(key)
             self._available.set()
+
+    @property
+    def failures(self) -> Mapping[Hashable, int]:
+        """How often each key failed in a row, for keys whose last reconciliation failed."""
+        return self._failures
+
+    @property
+    def unfinished(self) -> Iterable[Hashable]:
+        """The keys in the queue, those being reconciled, and those that failed and will be retried."""
+        return self._waiting | self._active | self._failures.keys()
 
     @property
     def idle(self) -> bool:

@@ -326,8 +326,8 @@ class Engine:
                 self._log.turn(decisions, now)
             if isinstance(self.brain, Scheduler):
                 took = time.perf_counter() - began
-                self.metrics.considered(self.brain.take_rounds(), took)
-                self.metrics.judged(self.brain.take_judged(), took)
+                self.metrics.considered(self.brain.take_preemptions(), took)
+                self.metrics.judged(self.brain.take_domains(), took)
             if not decisions:
                 return
             self.metrics.decided(decisions, now, time.perf_counter() - began)

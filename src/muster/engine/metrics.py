@@ -28,7 +28,7 @@ from muster.scheduler.interface.events import (
 from muster.scheduler.interface.keys import ObjectRef
 from muster.scheduler.placement.verdict import Judged
 from muster.scheduler.preemption.result import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, PreemptionAttempt
-from muster.scheduler.queue.entity import QueuedEntity
+from muster.scheduler.queue.entity import EntityState, QueuedEntity
 
 M = TypeVar("M", Counter, Histogram)
 
@@ -43,12 +43,12 @@ GROUP_CONDITIONS = (POD_GROUP_INITIALLY_SCHEDULED, COMPOSITE_INITIALLY_SCHEDULED
 
 # Where a root's state shows in `pending_pods`.
 QUEUES = {
-    "active": "active",
-    "backoff": "backoff",
-    "parked": "unschedulable",
-    "waiting": "incomplete",
-    "binding": "pending",
-    "preempting": "pending",
+    EntityState.ACTIVE: "active",
+    EntityState.BACKOFF: "backoff",
+    EntityState.UNSCHEDULABLE: "unschedulable",
+    EntityState.INCOMPLETE: "incomplete",
+    EntityState.BINDING: "pending",
+    EntityState.PREEMPTING: "pending",
 }
 # A round's outcome as a status code name, and as the result of a group's attempt.
 _STATUSES = {
@@ -334,27 +334,27 @@ class BrainView(Collector):
         calls = GaugeMetricFamily("scheduler_pending_async_api_calls", "Writes that have not ended.")
         calls.add_metric([], self._writes())
         yield calls
-        world = getattr(self._brain, "world", None)
+        world = getattr(self._brain, "state", None)
         if world is None:
             return
         yield from self._queues()
         sizes = GaugeMetricFamily("scheduler_cache_size", "Objects the scheduler knows.", labels=["type"])
         sizes.add_metric(["nodes"], len(world.cluster.index))
         sizes.add_metric(["pods"], len(world.cluster.pods))
-        sizes.add_metric(["assumed_pods"], sum(len(root.in_flight) for root in world.queue.roots.values()))
+        sizes.add_metric(["assumed_pods"], world.assumed.in_flight())
         yield sizes
 
     def _queues(self) -> Iterator[Metric]:
         pods: Tally[str] = Tally()
         entities: Tally[tuple[str, str]] = Tally()
         blamed: Tally[str] = Tally()
-        for root in self._brain.world.queue.roots.values():
-            queue = "gated" if root.state == "waiting" and _is_gated(root) else QUEUES[root.state]
+        for root in self._brain.state.queue.entities.values():
+            queue = "gated" if root.state is EntityState.INCOMPLETE and _is_gated(root) else QUEUES[root.state]
             count = root.group.pending_below if root.group is not None else 1
             pods[queue] += count
             entities[queue, "pod" if root.group is None else "podgroup"] += 1
-            if root.state == "parked":
-                for culprit in root.lack.culprits:
+            if root.state is EntityState.UNSCHEDULABLE:
+                for culprit in root.hints.rejected_by:
                     blamed[str(culprit)] += count
         pending = GaugeMetricFamily("scheduler_pending_pods", "Pods that wait, by queue.", labels=["queue"])
         for queue in ("active", "backoff", "unschedulable", "gated", "incomplete", "pending"):

@@ -6,6 +6,8 @@ outlives the process.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from muster.api import gates as feature_gates
@@ -24,6 +26,7 @@ from muster.server.auth.security import Security
 from muster.server.backend import ServerHooks
 from muster.server.core import ApiServer
 from muster.server.http import HttpServer, Limits, server_tls
+from muster.server.identifiers import Identifiers, RepeatableIdentifiers
 from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
@@ -32,13 +35,21 @@ from muster.server.store.memory import MemoryStore
 class Api:
     """One API server over one store."""
 
-    def __init__(self, store: Store, credentials: Credentials, gates: FeatureGates, tokens: StaticTokens) -> None:
+    def __init__(
+        self,
+        store: Store,
+        credentials: Credentials,
+        gates: FeatureGates,
+        tokens: StaticTokens,
+        identifiers: Identifiers | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.store = store
         self.credentials = credentials
         self.security = Security(store, credentials.signer, tokens)
         registry = self.security.guarded(build_registry(gates, answers=self.security.answers))
         self.hooks = ServerHooks(issue_token=self.security.accounts.issue, metrics=_metrics)
-        self.core = ApiServer(store, registry, hooks=self.hooks)
+        self.core = ApiServer(store, registry, hooks=self.hooks, identifiers=identifiers, clock=clock)
         self.client: Client = LocalClient(self.core)
         self.hooks.guard_eviction = BudgetGuard(self.client)
         self._gate = self.security.gate(self.core, registry)
@@ -51,12 +62,15 @@ class Api:
         *,
         gates: FeatureGates = feature_gates.DEFAULT,
         token_file: Path | None = None,
+        repeatable_names: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> Api:
         """Open the store and create the objects that every cluster starts with."""
         tokens = StaticTokens.read(token_file) if token_file is not None else StaticTokens()
         store = _open_store(data)
         try:
-            api = cls(store, Credentials(data), gates, tokens)
+            identifiers = RepeatableIdentifiers(store) if repeatable_names else None
+            api = cls(store, Credentials(data), gates, tokens, identifiers, clock)
             for resource, obj in bootstrap_objects():
                 await ensure(api.client, resource, obj)
             await bootstrap_policy(api.client)

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
 from muster.server.auth.aggregation import RoleAggregation
 from muster.server.auth.rbac import Authorizer
 from muster.server.request import Request, Response
+
+if TYPE_CHECKING:
+    from muster.controllers.controller import Controller
 
 
 class Component(ABC):
@@ -61,6 +65,11 @@ class Controllers(Component):
 
         self._manager = ControllerManager(client)
         return self._manager.ready
+
+    @property
+    def controllers(self) -> Sequence[Controller]:
+        """The running controllers."""
+        return self._manager.controllers
 
     async def run(self) -> None:
         await self._manager.run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,3 +38,5 @@ class Options:
     nodes: NodeOptions = field(default_factory=NodeOptions)
     gates: FeatureGates = DEFAULT
     freeze: bool = True  # exclude what is alive after the start from garbage collection (gc.freeze)
+    repeatable_names: bool = False  # generated names and uids follow from the objects, not from chance
+    clock: Callable[[], float] = time.time  # of the API server: creationTimestamp

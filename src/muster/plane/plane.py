@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muster.client.protocol import Client
 from muster.plane.api import Api
 from muster.plane.components import Component, Controllers, Nodes, RoleAggregator, Scheduler
 from muster.plane.options import Options
 from muster.server.store.records import StoreFailedError
+
+if TYPE_CHECKING:
+    from muster.plane.idle import Unfinished
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +44,13 @@ class Plane:
     async def start(self) -> None:
         """Bring everything up; what was started is stopped again when something fails."""
         options = self.options
-        self._api = await Api.open(options.data, gates=options.gates, token_file=options.token_file)
+        self._api = await Api.open(
+            options.data,
+            gates=options.gates,
+            token_file=options.token_file,
+            repeatable_names=options.repeatable_names,
+            clock=options.clock,
+        )
         try:
             if options.https:
                 self.url = await self._api.serve(options.host, options.port)
@@ -72,6 +81,13 @@ class Plane:
             self.api.hooks.metrics = scheduler.metrics
             components.append(scheduler)
         return components
+
+    async def wait_idle(self, seconds: float) -> list[Unfinished]:
+        """Wait until the controllers are idle; see `muster.plane.idle`. Gives what they have not finished."""
+        from muster.plane.idle import wait_idle
+
+        running = [each for part in self._components if isinstance(part, Controllers) for each in part.controllers]
+        return await wait_idle(running, self.api.core, seconds)
 
     async def failure(self) -> BaseException:
         """Wait until a component ends by itself or the store fails, which none should; gives what happened."""

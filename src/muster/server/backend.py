@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from muster.server import codec
+from muster.server.identifiers import Identifiers
 from muster.server.registry import Registry
 from muster.server.request import Request, Response, WatchStream
 from muster.server.resources.kind import Obj, Write
@@ -76,5 +77,6 @@ class Backend:
     reader: StoreReader
     clock: Callable[[], float]
     rng: random.Random
+    identifiers: Identifiers
     hooks: ServerHooks
     closing: bool = False

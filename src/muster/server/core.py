@@ -25,6 +25,7 @@ from muster.server.call import Call, check_dry_run
 from muster.server.discovery import Discovery
 from muster.server.error_status import error_response
 from muster.server.health import Health
+from muster.server.identifiers import Identifiers, RandomIdentifiers
 from muster.server.object_deleter import ObjectDeleter, delete_options
 from muster.server.object_lister import ObjectLister, parse_revision, reach
 from muster.server.object_patcher import ObjectPatcher
@@ -57,6 +58,7 @@ class ApiServer:
         hooks: ServerHooks | None = None,
         clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
+        identifiers: Identifiers | None = None,
         user: User = ADMIN,
     ) -> None:
         self.store = store
@@ -64,7 +66,9 @@ class ApiServer:
         self.registry = registry
         self.hooks = hooks or ServerHooks()
         self.reader = StoreReader(store, registry)
-        self.backend = Backend(store, registry, self.reader, clock, rng or random.Random(), self.hooks)
+        rng = rng or random.Random()
+        identifiers = identifiers or RandomIdentifiers(rng)
+        self.backend = Backend(store, registry, self.reader, clock, rng, identifiers, self.hooks)
         if self.hooks.guard_eviction is None:
             self.hooks.guard_eviction = BudgetGuard(LocalClient(self), clock)
         self._writer = ObjectWriter(self.backend)

@@ -6,7 +6,6 @@ server's. On an update the server's fields are taken from the stored object what
 
 from __future__ import annotations
 
-import random
 import time
 from functools import lru_cache
 from typing import Any
@@ -21,14 +20,10 @@ from muster.api.errors import (
     bad_request,
 )
 from muster.api.validation import formats
+from muster.server.identifiers import Identifiers
 from muster.server.resources.kind import Kind, Obj
 
 GENERATE_ATTEMPTS = 8
-_UUID_MASK = 0xC000 << 48 | 0xF000 << 64
-_UUID_VERSION_4 = 0x8000 << 48 | 4 << 76
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX_LENGTH = 5
-_MAX_GENERATED_BASE = 63 - _SUFFIX_LENGTH
 _MAX_ANNOTATIONS = 256 * 1024
 _KEPT_ON_UPDATE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 FOREGROUND = "foregroundDeletion"
@@ -43,17 +38,6 @@ def timestamp(now: float) -> str:
 @lru_cache(maxsize=16)
 def _second(now: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
-
-
-def new_uid(rng: random.Random) -> str:
-    # As uuid.UUID(int=..., version=4) would write it, without making one.
-    bits = rng.getrandbits(128) & ~_UUID_MASK | _UUID_VERSION_4
-    text = f"{bits:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def generated_name(base: str, rng: random.Random) -> str:
-    return base[:_MAX_GENERATED_BASE] + "".join(rng.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
 
 
 def of(obj: Obj) -> Obj:
@@ -73,7 +57,7 @@ def of(obj: Obj) -> Obj:
     return metadata
 
 
-def begin(kind: Kind, obj: Obj, namespace: str, now: float, rng: random.Random) -> None:
+def begin(kind: Kind, obj: Obj, namespace: str, now: float, identifiers: Identifiers) -> None:
     """Give a new object what the server gives: uid, creationTimestamp, generation, namespace."""
     metadata = obj["metadata"]
     for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
@@ -82,7 +66,7 @@ def begin(kind: Kind, obj: Obj, namespace: str, now: float, rng: random.Random) 
         metadata["namespace"] = namespace
     else:
         metadata.pop("namespace", None)
-    metadata["uid"] = new_uid(rng)
+    metadata["uid"] = identifiers.uid(kind.table, metadata.get("namespace", ""), metadata.get("name", ""))
     metadata["creationTimestamp"] = timestamp(now)
     if kind.generation:
         metadata["generation"] = 1

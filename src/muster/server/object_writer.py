@@ -66,7 +66,8 @@ class ObjectWriter:
         name = ""
         for _ in range(metadata.GENERATE_ATTEMPTS):
             fresh = codec.copy(obj)
-            name = fresh["metadata"]["name"] = metadata.generated_name(base, self._backend.rng)
+            name = self._backend.identifiers.name(call.kind.table, call.namespace, fresh["metadata"])
+            fresh["metadata"]["name"] = name
             try:
                 return await self._create_once(call, fresh)
             except KeyExistsError:
@@ -88,7 +89,7 @@ class ObjectWriter:
         stored = codec.to_storage(kind, call.view.version, obj)
         if kind.default is not None:
             kind.default(stored)
-        metadata.begin(kind, stored, call.namespace, self._backend.clock(), self._backend.rng)
+        metadata.begin(kind, stored, call.namespace, self._backend.clock(), self._backend.identifiers)
         owners = self._owners(call, stored, None)
         if kind.prepare is not None:
             kind.prepare(stored, None, "")

@@ -1,4 +1,4 @@
-"""What users get for their own tests: pytest fixtures with a fresh server, and builders of objects.
+"""For tests of controllers and clients: pytest fixtures with a fresh API server, and builders of objects.
 
     def test_my_controller(muster_https):          # a server, an admin kubeconfig, a blocking client
         muster_https.client.create(PODS, a_pod("p"))

@@ -1,4 +1,4 @@
-"""Objects in one line, as plain JSON dicts: what a test is about is said, the rest is filled in."""
+"""Builders of API objects as plain JSON dicts; every field that a test does not name has a value that works."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def a_pod(
 
 def a_node(name: str, *, cpu: str = "32", memory: str = "256Gi", gpu: int = 0, pods: int = 110, **labels: str) -> Obj:
     """A ready node; labels as keywords, with `rack="r1"` standing for the label `rack`."""
-    room = {"cpu": cpu, "memory": memory, "pods": str(pods)}
+    resources = {"cpu": cpu, "memory": memory, "pods": str(pods)}
     if gpu:
-        room["nvidia.com/gpu"] = str(gpu)
+        resources["nvidia.com/gpu"] = str(gpu)
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
         "status": {
-            "capacity": room,
-            "allocatable": room,
+            "capacity": resources,
+            "allocatable": resources,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
         },
     }
@@ -92,6 +92,7 @@ def a_gang(
 
 
 def _template(name: str) -> Obj:
+    """The workloadRef that a group with a parent, and every composite, must have."""
     return {"workloadName": "workload", "templateName": name}
 
 

@@ -64,7 +64,7 @@ class Cluster:
         try:
             self._await(self._plane.start(), _START_SECONDS)
         except BaseException:
-            self._end()
+            self._close_loop()
             raise
         self.client = BlockingClient(self._plane.client, self._loop)
         return self
@@ -75,12 +75,12 @@ class Cluster:
         try:
             self._await(self._plane.stop(), _START_SECONDS)
         finally:
-            self._end()
+            self._close_loop()
 
     def _await(self, work: Coroutine[Any, Any, None], timeout: float) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
 
-    def _end(self) -> None:
+    def _close_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
@@ -97,13 +97,37 @@ class BlockingClient:
         self._client = client
         self._loop = loop
 
-    def list(self, resource: Resource, namespace: str | None = None, **options: Any) -> list[Obj]:
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> list[Obj]:
         """All objects of a collection."""
-        return self._wait(self._client.list(resource, namespace, **options)).items
+        found = self._client.list(resource, namespace, label_selector=label_selector, field_selector=field_selector)
+        return self._wait(found).items
 
-    def watch(self, resource: Resource, namespace: str | None = None, **options: Any) -> Iterator[WatchEvent]:
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_seconds: int | None = None,
+    ) -> Iterator[WatchEvent]:
         """Changes as they come; stop iterating to stop watching."""
-        events: Any = self._client.watch(resource, namespace, **options)
+        events: Any = self._client.watch(
+            resource,
+            namespace,
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+        )
         try:
             while True:
                 try:
@@ -130,12 +154,47 @@ class BlockingClient:
         namespace: str | None = None,
         *,
         type: PatchType = "merge",
-        **options: Any,
+        subresource: str | None = None,
+        field_manager: str = "",
+        force: bool = False,
+        dry_run: bool = False,
     ) -> Obj:
-        return self._wait(self._client.patch(resource, name, patch, namespace, type=type, **options))
+        return self._wait(
+            self._client.patch(
+                resource,
+                name,
+                patch,
+                namespace,
+                type=type,
+                subresource=subresource,
+                field_manager=field_manager,
+                force=force,
+                dry_run=dry_run,
+            )
+        )
 
-    def delete(self, resource: Resource, name: str, namespace: str | None = None, **options: Any) -> Obj:
-        return self._wait(self._client.delete(resource, name, namespace, **options))
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,
+        propagation_policy: str | None = None,
+    ) -> Obj:
+        return self._wait(
+            self._client.delete(
+                resource,
+                name,
+                namespace,
+                uid=uid,
+                resource_version=resource_version,
+                grace_period_seconds=grace_period_seconds,
+                propagation_policy=propagation_policy,
+            )
+        )
 
     def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         self._wait(self._client.bind(namespace, name, uid, node))
@@ -143,5 +202,5 @@ class BlockingClient:
     def request(self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None) -> Obj:
         return self._wait(self._client.request(method, path, body, query))
 
-    def _wait(self, work: Any) -> Any:
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

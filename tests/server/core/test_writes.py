@@ -47,7 +47,7 @@ async def test_generate_name_appends_five_letters(api: Api) -> None:
 
 async def test_generate_name_tries_again_when_the_name_is_taken(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter(["x-taken", "x-taken", "x-free"])
-    monkeypatch.setattr(metadata, "generated_name", lambda base, rng: next(names))
+    monkeypatch.setattr(api.server.backend.identifiers, "name", lambda *_: next(names))
     await api.post(CONFIG_MAPS, a_config_map("x-taken"))
 
     assert (await api.post(CONFIG_MAPS, {"metadata": {"generateName": "x-"}})).meta["name"] == "x-free"
@@ -55,7 +55,7 @@ async def test_generate_name_tries_again_when_the_name_is_taken(api: Api, monkey
 
 async def test_generate_name_gives_up_after_eight_tries(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[str] = []
-    monkeypatch.setattr(metadata, "generated_name", lambda base, rng: tries.append(base) or "x-taken")
+    monkeypatch.setattr(api.server.backend.identifiers, "name", lambda *_: tries.append("x-") or "x-taken")
     await api.post(CONFIG_MAPS, a_config_map("x-taken"))
     refused = await api.post(CONFIG_MAPS, {"metadata": {"generateName": "x-"}})
 

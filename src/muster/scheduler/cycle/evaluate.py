@@ -1,12 +1,15 @@
-"""From a tree in the forest to a demand for the planner."""
+"""One entity, one snapshot, one verdict: the request of an entity as it is now, and what the planner says to it.
+
+Everything here happens in a trial and changes nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from muster.scheduler.cache.volumes import bound
 from muster.scheduler.framework.shape import Shape
-from muster.scheduler.groups import group
-from muster.scheduler.groups.group import Group
+from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest
 from muster.scheduler.placement.verdict import Budget, DomainsEvaluated, Placed, Undecided, Verdict
 from muster.scheduler.planning.plan import plan
@@ -17,7 +20,7 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 RETRY_FACTOR = 10  # an undecided search is repeated once, with so many times the steps
 
 
-MOST_WANTS = 16  # distinct shapes a parked root is listed under
+MOST_SHAPES = 16  # distinct shapes that a failure is explained and requeued by
 
 
 class Evaluation:
@@ -26,38 +29,38 @@ class Evaluation:
     __slots__ = ("diagnoses", "domains", "request", "verdict")
 
     def __init__(
-        self, request: GroupRequest, verdict: Verdict, refusals: dict[int, Diagnosis], judging: DomainsEvaluated
+        self, request: GroupRequest, verdict: Verdict, diagnoses: dict[int, Diagnosis], domains: DomainsEvaluated
     ) -> None:
         self.request = request
         self.verdict = verdict
-        self.diagnoses = refusals  # shape id -> why not one more of it fits anywhere
-        self.domains = judging
+        self.diagnoses = diagnoses  # shape id -> why not one more pod of it fits anywhere
+        self.domains = domains
 
 
 def evaluate(
     state: SchedulerState, entity: QueuedEntity, request: GroupRequest | None = None, evicted: Iterable[str] = ()
 ) -> Evaluation:
-    """What could be done for a root now, for another demand, or without some pods; changes nothing."""
+    """The verdict for an entity now, for another request, or without some pods."""
     request = request or current_request(state, entity)
     steps = state.config.budget_steps
     with state.evaluator.trial() as trial:
-        for shape, slot in state.held_against(entity):
+        for shape, slot in state.nominated_against(entity):
             trial.place(shape, slot)
         trial.evict_all(evicted)
-        judging = DomainsEvaluated()
-        verdict = plan(request, trial, Budget(steps), evaluated=judging)
+        domains = DomainsEvaluated()
+        verdict = plan(request, trial, Budget(steps), evaluated=domains)
         if isinstance(verdict, Undecided):
-            verdict = plan(request, trial, Budget(steps * RETRY_FACTOR), evaluated=judging)
-        refusals: dict[int, Diagnosis] = {}
+            verdict = plan(request, trial, Budget(steps * RETRY_FACTOR), evaluated=domains)
+        diagnoses: dict[int, Diagnosis] = {}
         if not isinstance(verdict, Placed):
             for shape in _shapes(state, entity):
                 if not trial.seats(shape).any():
-                    refusals[shape.id] = trial.diagnose(shape)
-    return Evaluation(request, verdict, refusals, judging)
+                    diagnoses[shape.id] = trial.diagnose(shape)
+    return Evaluation(request, verdict, diagnoses, domains)
 
 
 def current_request(state: SchedulerState, entity: QueuedEntity) -> GroupRequest:
-    """What a root asks for. A selector met for the first time tells pods apart anew: then shapes are asked again."""
+    """What an entity requests; shapes are looked up again when a selector met for the first time tells pods apart."""
     while True:
         known = len(state.cluster.pod_counts.keys)
         request = request_of(entity, state.shape_of, state.domain_of)
@@ -70,20 +73,20 @@ def _shapes(state: SchedulerState, entity: QueuedEntity) -> list[Shape]:
     for member in state.members_of(entity):
         shape = state.shape_of(member)
         seen.setdefault(shape.id, shape)
-    return list(seen.values())[:MOST_WANTS]
+    return list(seen.values())[:MOST_SHAPES]
 
 
-ShapeOf = Callable[[group.Member], Shape]
+ShapeOf = Callable[[Member], Shape]
 
 
 DomainOf = Callable[[str, str], str]  # (node name, label key) -> value, "" without the label
 
 
 def request_of(entity: QueuedEntity, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
-    """What a root asks for now."""
+    """What an entity requests now."""
     if entity.member is not None:
-        return PodGroupRequest(entity.key, minimum=1, bound=0, members=(_wish(entity.member, shape_of),))
-    assert entity.group is not None, "a root is a pod or a group"
+        return PodGroupRequest(entity.key, minimum=1, bound=0, members=(_pending_pod(entity.member, shape_of),))
+    assert entity.group is not None, "an entity is a pod or a group"
     return _tree(entity.group, shape_of, domain_of)
 
 
@@ -92,17 +95,24 @@ def _tree(group: Group, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
     domains = domains_of(group, topology, domain_of) if topology else ()
     if group.is_leaf:
         pending = sorted(group.pending.values(), key=lambda member: member.order)
-        members = tuple(_wish(member, shape_of) for member in pending)
+        members = tuple(_pending_pod(member, shape_of) for member in pending)
         return PodGroupRequest(group.key, group.minimum, group.bound, members, topology, domains)
     children = tuple(_tree(child, shape_of, domain_of) for child in group.ordered_children() if child.exists)
     return CompositeRequest(group.key, group.minimum, children, topology, domains)
 
 
-def _wish(member: group.Member, shape_of: ShapeOf) -> PendingPod:
+def _pending_pod(member: Member, shape_of: ShapeOf) -> PendingPod:
     return PendingPod(member.uid, member.ref.namespace, member.ref.name, shape_of(member), member.traits[1])
 
 
 def domains_of(group: Group, topology: str, domain_of: DomainOf) -> tuple[str, ...]:
-    """The domains that members sit in already; a node without the label counts as the domain without a name."""
+    """The domains of the members that run already; a node without the label counts as the domain without a name."""
     nodes = {member.node for leaf in group.leaves() for member in leaf.running.values()}
     return tuple(sorted({domain_of(node, topology) for node in nodes}))
+
+
+def waits_for_volumes(state: SchedulerState, member: Member) -> bool:
+    """Whether a volume claim of the pod is not bound yet."""
+    claims = state.cluster.volumes.claims
+    found = (claims.get((member.ref.namespace, name)) for name in state.shape_of(member).footprint.claims)
+    return any(claim is not None and not bound(claim) for claim in found)

@@ -244,7 +244,9 @@ def _child_wait(group: Group) -> tuple[str, str] | None:
 
 def _leaving_suffice(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> list[str]:
     """Pods that are leaving, or marked to leave, after which the root fits."""
-    going = sorted(state.going() | {uid for uid in state.orphans if uid in state.cluster.pods})
+    going = sorted(
+        state.preemptions.leaving() | {uid for uid in state.preemptions.unclaimed if uid in state.cluster.pods}
+    )
     if not going or not isinstance(evaluate(state, entity, request, going).verdict, Placed):
         return []
     return going
@@ -281,7 +283,7 @@ def _stuck(
 
 
 def _position(scheduler: Scheduler, entity: QueuedEntity) -> int:
-    return next((place for place, each in enumerate(scheduler.entities(), 1) if each is entity), 0)
+    return next((place for place, each in enumerate(scheduler.view().queue(), 1) if each is entity), 0)
 
 
 def _said_of(group: Group) -> ReportedCondition | None:

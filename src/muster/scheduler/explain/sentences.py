@@ -89,8 +89,10 @@ def say_preemption(state: SchedulerState, entity: QueuedEntity, outcome: Evaluat
     )
     if never:
         return "not considered: the preemption policy is Never"
-    going = state.going()
-    units, _ = possible_victims(state.forest, state.cluster, entity.priority, marked=state.orphans, spared=going)
+    going = state.preemptions.leaving()
+    units, _ = possible_victims(
+        state.forest, state.cluster, entity.priority, marked=state.preemptions.unclaimed, spared=going
+    )
     if not units:
         return f"not possible: nothing that runs has a priority below {entity.priority}"
     answer = select_victims(
@@ -99,7 +101,7 @@ def say_preemption(state: SchedulerState, entity: QueuedEntity, outcome: Evaluat
         units=units,
         quorums=quorums(state.forest, units),
         budgets=list(state.budgets.values()),
-        held=state.held_against(entity),
+        held=state.nominated_against(entity),
         leaving=going,
         budget=Budget(state.config.budget_steps),
     )

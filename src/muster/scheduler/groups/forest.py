@@ -112,6 +112,7 @@ class Forest:
         while above is not None:
             above.gated += sign * group.gated
             above.pending_below += sign * group.pending_below
+            above.in_flight += sign * group.in_flight
             above = above.parent if not above.cyclic else None
         if group.admissible and group.parent is not None:
             group.parent.admissible_children += sign
@@ -172,16 +173,24 @@ class Forest:
         moved: dict[EntityKey, int] = {}
         for member, node in seated:
             member.assumed = node
+            member.in_flight = True
             group = member.group
             if group is not None:
                 group.running[member.uid] = group.pending.pop(member.uid)
                 group.unconfirmed += 1
                 moved[group.key] = moved.get(group.key, 0) + 1
         for key, count in moved.items():
-            self._count(self.groups[key], -count, 0)  # pending or running, the quorum is the same
+            self._count(self.groups[key], -count, 0, count)  # pending or running, the quorum is the same
+
+    def bind_answered(self, member: Member) -> None:
+        """The API has accepted or refused the bind of a pod."""
+        if member.in_flight:
+            member.in_flight = False
+            if member.group is not None:
+                self._count(member.group, 0, 0, -1)
 
     def forget(self, member: Member) -> None:
-        """The bind did not happen."""
+        """The pod will not run on the node that was assumed."""
         self._leave(member)
         member.assumed = ""
         self._enter(member)
@@ -197,6 +206,8 @@ class Forest:
         group = member.group
         if group is None:
             return
+        if member.in_flight:
+            self._count(group, 0, 0, 1)
         if member.lost:
             pass  # whatever it did there, nobody can count on it
         elif member.state == SUCCEEDED:
@@ -225,14 +236,17 @@ class Forest:
                 del group.traits[member.traits]
         if was_pending:
             self._count(group, -1, -int(member.gated))
+        if member.in_flight:
+            self._count(group, 0, 0, -1)
         self._update_admissible(group)
 
     @staticmethod
-    def _count(group: Group, pending: int, gated: int) -> None:
+    def _count(group: Group, pending: int, gated: int, in_flight: int = 0) -> None:
         current: Group | None = group
         while current is not None:
             current.pending_below += pending
             current.gated += gated
+            current.in_flight += in_flight
             current = current.parent if not current.cyclic else None
 
 

@@ -33,8 +33,8 @@ class Member:
         "assumed",
         "gated",
         "group",
+        "in_flight",
         "lost",
-        "nominated",
         "order",
         "pod",
         "ref",
@@ -50,8 +50,8 @@ class Member:
         self.uid = meta.uid
         self.ref = ObjectRef("Pod", meta.namespace, meta.name, meta.uid)
         self.group: Group | None = None
-        self.assumed = ""  # the node of a bind in flight
-        self.nominated = ""  # the seat held while victims leave
+        self.assumed = ""  # the node it was bound to, until the watch shows it there
+        self.in_flight = False  # the API has not answered its bind yet
         self.lost = False  # its node is gone or unreachable
         self.shape: Shape | None = None
         self.shape_epoch = -1
@@ -105,6 +105,7 @@ class Group:
         "cyclic",
         "finished",
         "gated",
+        "in_flight",
         "key",
         "minimum",
         "obj",
@@ -132,6 +133,7 @@ class Group:
         self.admissible_children = 0
         self.gated = 0  # gated pending pods in this subtree
         self.pending_below = 0  # pending pods in this subtree
+        self.in_flight = 0  # binds of pods in this subtree that the API has not answered yet
         self.scheduled_once = False
         self.unconfirmed = 0  # running members whose bind is still in flight
 

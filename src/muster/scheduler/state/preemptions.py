@@ -1,21 +1,182 @@
-"""Preemptions under way."""
+"""Preemptions: evictions under way, pods that are leaving, and pods the API would not delete.
+
+The victims of a plan are first marked (`DisruptionTarget`), then deleted in a later cycle, then gone. A mark whose
+preemption was given up, or that an earlier run of the scheduler left behind, is unclaimed: the next plan may claim
+the pod at no further cost, otherwise the mark is taken back once every entity had its cycle.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.groups.group import Group
+from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.verdict import Placed
+
+REFUSED_SECONDS = 50.0  # a pod that could not be deleted is not chosen again for so long
 
 
 @dataclass(slots=True)
 class PreemptionInProgress:
-    """An eviction under way for one root."""
+    """An eviction under way for one entity."""
 
     placed: Placed
     victims: set[str]  # uids that are not gone yet
     marked: set[str]  # of these, the ones whose deletion was not yet asked for
 
     @property
-    def doomed(self) -> set[str]:
-        """Victims whose deletion was asked for: nothing can save them."""
+    def deleted(self) -> set[str]:
+        """Victims whose deletion was asked for."""
         return self.victims - self.marked
+
+
+class Preemptions:
+    """Preemptions by entity, and what became of pods that were to leave."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._in_progress: dict[EntityKey, PreemptionInProgress] = {}
+        self._unclaimed: set[str] = set()
+        self._terminating: set[str] = set()  # bound pods that are being deleted
+        self._refused_until: dict[str, float] = {}
+        self._awaiting_binds: set[EntityKey] = set()  # entities some of whose possible victims are just being bound
+
+    # --- the life of one preemption ----------------------------------------------------------------
+
+    def start(self, key: EntityKey, placed: Placed, victims: set[str], marked: set[str]) -> None:
+        """Victims of an entity were marked; some of the pods it waits for may be leaving anyway."""
+        assert key not in self._in_progress, f"{key} has a preemption under way"
+        self._unclaimed -= marked
+        self._in_progress[key] = PreemptionInProgress(placed, victims, marked)
+
+    def get(self, key: EntityKey) -> PreemptionInProgress | None:
+        return self._in_progress.get(key)
+
+    def entities(self) -> list[EntityKey]:
+        """The entities that wait for victims, in the order in which their preemptions began."""
+        return list(self._in_progress)
+
+    def waiting_for(self, uid: str) -> list[EntityKey]:
+        """The entities that wait for this pod to go."""
+        return [key for key, preemption in self._in_progress.items() if uid in preemption.victims]
+
+    def on_node(self, node: str) -> list[EntityKey]:
+        """The entities that have a seat on this node in view."""
+        return [
+            key
+            for key, preemption in self._in_progress.items()
+            if any(assignment.node == node for assignment in preemption.placed.assignments)
+        ]
+
+    def delete_marked(self, key: EntityKey) -> list[str]:
+        """The victims whose deletion is asked for now."""
+        preemption = self._in_progress[key]
+        marked = sorted(preemption.marked)
+        preemption.marked.clear()
+        return marked
+
+    def cancel(self, key: EntityKey) -> set[str]:
+        """The entity needs its victims no more; the pods whose marks are to be taken back."""
+        preemption = self._in_progress.pop(key, None)
+        if preemption is None:
+            return set()
+        return preemption.marked | (preemption.victims & self._refused_until.keys())
+
+    def abandon(self, key: EntityKey) -> None:
+        """The entity cannot be scheduled now: its marks are unclaimed."""
+        preemption = self._in_progress.pop(key, None)
+        if preemption is not None:
+            self._unclaimed |= preemption.marked
+
+    # --- what happens to pods ----------------------------------------------------------------------
+
+    def pod_terminating(self, uid: str) -> None:
+        """A bound pod is being deleted, by whomever."""
+        self._terminating.add(uid)
+
+    def pod_left_node(self, uid: str) -> None:
+        """A pod no longer counts on its node."""
+        self._terminating.discard(uid)
+
+    def victim_leaving(self, uid: str) -> None:
+        """A pod is on its way out: its deletion need not be asked for."""
+        for preemption in self._in_progress.values():
+            if uid in preemption.victims:
+                preemption.marked.discard(uid)
+
+    def victim_gone(self, uid: str) -> list[EntityKey]:
+        """A pod is gone or finished; the entities whose last victim it was."""
+        done: list[EntityKey] = []
+        for key, preemption in self._in_progress.items():
+            if uid in preemption.victims:
+                preemption.marked.discard(uid)
+                preemption.victims.discard(uid)
+                if not preemption.victims:
+                    done.append(key)
+        return done
+
+    def refused(self, uid: str, now: float) -> None:
+        """The API would not delete a pod; it is not chosen again for a while."""
+        self._refused_until[uid] = now + REFUSED_SECONDS
+
+    def expire_refusals(self, now: float) -> None:
+        self._refused_until = {uid: until for uid, until in self._refused_until.items() if until > now}
+
+    def forget_pod(self, uid: str) -> None:
+        """The pod is gone."""
+        self._refused_until.pop(uid, None)
+
+    @property
+    def refused_pods(self) -> frozenset[str]:
+        return frozenset(self._refused_until)
+
+    # --- marks without an owner --------------------------------------------------------------------
+
+    def adopt_mark(self, uid: str) -> None:
+        """A pod was marked by an earlier run of this scheduler."""
+        self._unclaimed.add(uid)
+
+    @property
+    def unclaimed(self) -> frozenset[str]:
+        """Marked pods that no preemption under way was started for."""
+        return frozenset(self._unclaimed)
+
+    def release_unclaimed(self) -> set[str]:
+        """The pods whose marks nobody needs; no mark is unclaimed after this."""
+        unclaimed, self._unclaimed = self._unclaimed - self.victims(), set()
+        return unclaimed
+
+    # --- sets of pods ------------------------------------------------------------------------------
+
+    def victims(self) -> set[str]:
+        """Every pod that some entity waits for."""
+        return {uid for preemption in self._in_progress.values() for uid in preemption.victims}
+
+    def leaving(self) -> frozenset[str]:
+        """Pods on nodes that will be gone without any further decision: terminating, or asked to."""
+        deleted = {uid for preemption in self._in_progress.values() for uid in preemption.deleted}
+        surely = self._terminating | (deleted - self._refused_until.keys())
+        return frozenset(uid for uid in surely if uid in self._cluster.pods)
+
+    def nodes_to_be_freed(self) -> set[str]:
+        """Nodes with a pod that is terminating or marked by an earlier run."""
+        pods = self._cluster.pods
+        return {pods[uid].node for uid in self._unclaimed | self._terminating if uid in pods}
+
+    def is_losing_pods(self, group: Group) -> bool:
+        """Whether a pod of the group is marked, or on its way out for somebody."""
+        targets = self._unclaimed | self.victims()
+        return any(not targets.isdisjoint(leaf.running) for leaf in group.leaves())
+
+    # --- binds in the way --------------------------------------------------------------------------
+
+    def await_binds(self, key: EntityKey) -> None:
+        """Some possible victims of an entity are being bound and can only be asked to leave afterwards."""
+        self._awaiting_binds.add(key)
+
+    def take_awaiting_binds(self, key: EntityKey) -> bool:
+        """Whether the entity waits for binds; the note is taken."""
+        awaiting = key in self._awaiting_binds
+        self._awaiting_binds.discard(key)
+        return awaiting

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from muster.api import groups as api
 from muster.api import types
 from muster.scheduler.groups.group import Group
-from muster.scheduler.interface.decisions import SetCondition
+from muster.scheduler.interface.decisions import Decision, SetCondition
 from muster.scheduler.interface.keys import ObjectRef
 
 POD_SCHEDULED = "PodScheduled"
@@ -29,7 +29,7 @@ class ConditionWriter:
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], Word] = {}  # (uid, type) -> word; objects without uid are not addressed
-        self.evicted_groups: set[str] = set()  # uids of groups that were evicted as a whole and are not bound again
+        self._posted: list[Decision] = []
 
     def observe(self, uid: str, conditions: tuple[types.Condition, ...] | None) -> None:
         """Take what an object's status says as said, where nothing newer was decided since."""
@@ -37,13 +37,10 @@ class ConditionWriter:
             key = (uid, condition.type)
             if key not in self._last:
                 self._last[key] = (condition.status, condition.reason, condition.message)
-                if key[1] == api.DISRUPTION_TARGET and self._last[key][:2] == ("True", PREEMPTION_BY_SCHEDULER):
-                    self.evicted_groups.add(uid)
 
     def forget(self, uid: str) -> None:
         for key in [(uid, kind) for kind in _KINDS]:
             self._last.pop(key, None)
-        self.evicted_groups.discard(uid)
 
     def last(self, uid: str, type_: str) -> Word | None:
         return self._last.get((uid, type_))
@@ -56,6 +53,25 @@ class ConditionWriter:
         self._last[about.uid, type_] = word
         return SetCondition(about, type_, status, reason, message)
 
+    def is_disruption_target(self, uid: str) -> bool:
+        """Whether the object was last said to be evicted for a higher priority."""
+        last = self._last.get((uid, api.DISRUPTION_TARGET))
+        return last is not None and last[:2] == ("True", PREEMPTION_BY_SCHEDULER)
+
+    # --- decisions of event handlers ---------------------------------------------------------------
+
+    def post(self, decision: Decision) -> None:
+        """Keep a decision for the next cycle: events are handled without deciding anything."""
+        self._posted.append(decision)
+
+    @property
+    def has_posted(self) -> bool:
+        return bool(self._posted)
+
+    def take_posted(self) -> list[Decision]:
+        posted, self._posted = self._posted, []
+        return posted
+
     # --- groups ------------------------------------------------------------------------------------
 
     def initially_scheduled(self, group: Group, status: str, reason: str, message: str = "") -> SetCondition | None:
@@ -65,20 +81,19 @@ class ConditionWriter:
             return None
         return self.set(group.ref, type_, status, reason, message)
 
-    def review(self, group: Group, still_leaving: Callable[[Group], bool]) -> Iterator[SetCondition]:
+    def review(self, group: Group, losing_pods: Callable[[Group], bool]) -> Iterator[SetCondition]:
         """What the present state of one group asks to be said."""
         if group.obj is None:
             return
         if group.quorum_bound:
             yield from self._met(group)
-            if group.ref.uid in self.evicted_groups and not still_leaving(group):
-                self.evicted_groups.discard(group.ref.uid)
+            if self.is_disruption_target(group.ref.uid) and not losing_pods(group):
                 text = "the group is bound again"
                 yield from _some(self.set(group.ref, api.DISRUPTION_TARGET, "False", "QuorumBound", text))
         elif group.scheduled_once:
             what = "members" if group.is_leaf else "child groups"
             text = f"{group.confirmed} of {group.minimum} {what} are bound"
-            reason = "Preempted" if group.ref.uid in self.evicted_groups else "BelowMinimum"
+            reason = "Preempted" if self.is_disruption_target(group.ref.uid) else "BelowMinimum"
             yield from _some(self.set(group.ref, api.QUORUM_MET, "False", reason, text))
 
     def _met(self, group: Group) -> Iterator[SetCondition]:

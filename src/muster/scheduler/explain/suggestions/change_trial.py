@@ -20,7 +20,7 @@ from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import Budget, Placed, Shortage
 from muster.scheduler.planning.plan import plan
-from muster.scheduler.queue.entity import PREEMPTING, QueuedEntity
+from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.runtime.trial import Trial
 from muster.scheduler.status.messages import shortages_of
 
@@ -62,7 +62,7 @@ class ChangeTrial:
         request = request or self.request
         shared = request is self.request  # room for everybody, not an easier demand
         with self.state.evaluator.trial() as trial:
-            for shape, slot in self.state.held_against(self.entity):
+            for shape, slot in self.state.nominated_against(self.entity):
                 trial.place(shape, slot)
             trial.evict_all(evicted)
             # Cheap things first: alone it must fit in any case.
@@ -84,7 +84,9 @@ class ChangeTrial:
         if self._ahead is None:
             roots = self.state.queue.entities.values()
             mine = self.entity.sort_key
-            ready = [r for r in roots if r.sort_key < mine and r.state != PREEMPTING and self._is_ready(r)]
+            ready = [
+                r for r in roots if r.sort_key < mine and r.state is not EntityState.PREEMPTING and self._is_ready(r)
+            ]
             self._ahead = sorted(ready, key=lambda entity: entity.sort_key)[:MOST_AHEAD]
         return self._ahead
 

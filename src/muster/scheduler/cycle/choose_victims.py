@@ -1,0 +1,99 @@
+"""Which pods leave for an entity that does not fit: a preemption plan, checked by `validate`, or none.
+
+Nothing is changed here except what is counted: the plan is carried out by `preempt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from muster.scheduler.checking.validate import validate
+from muster.scheduler.interface.keys import ObjectRef
+from muster.scheduler.placement.request import GroupRequest
+from muster.scheduler.placement.verdict import Budget, Placed
+from muster.scheduler.planning.plan import plan
+from muster.scheduler.preemption.resolvability import worth_preempting_for
+from muster.scheduler.preemption.result import (
+    NO_VICTIMS,
+    NOMINATED,
+    REFUSED,
+    UNDECIDED,
+    NoCandidates,
+    PreemptionAttempt,
+    PreemptionPlan,
+)
+from muster.scheduler.preemption.select import select_victims
+from muster.scheduler.queue.entity import QueuedEntity
+from muster.scheduler.state.scheduler_state import SchedulerState
+
+
+def is_valid(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, placed: Placed, evicted: Collection[str]
+) -> bool:
+    """Whether a placement holds once these pods are gone, beside the seats nominated for others."""
+    held = state.nominated_against(entity)
+    return validate(placed, request, state.cluster, evicted=frozenset(evicted), held=held) is None
+
+
+def enough_is_leaving(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> PreemptionPlan | None:
+    """A plan without victims, if pods that are leaving anyway free enough."""
+    leaving = state.preemptions.leaving()
+    if not leaving:
+        return None
+    with state.evaluator.trial() as trial:
+        for shape, slot in state.nominated_against(entity):
+            trial.place(shape, slot)
+        trial.evict_all(sorted(leaving))
+        verdict = plan(request, trial, Budget(state.config.budget_steps))
+    if not isinstance(verdict, Placed) or not is_valid(state, entity, request, verdict, leaving):
+        return None
+    return PreemptionPlan(verdict, (), 0)
+
+
+def choose_victims(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, now: float
+) -> PreemptionPlan | None:
+    """The cheapest plan that was found and holds; what was attempted is measured."""
+    preemptor = kind_word(state.ref_of(entity))
+    if not worth_preempting_for(request, state.evaluator):  # not even an empty cluster would do
+        state.measurements.add_preemption(PreemptionAttempt(preemptor, NO_VICTIMS))
+        return None
+    state.preemptions.expire_refusals(now)
+    leaving = state.preemptions.leaving()
+    candidates = state.victim_index.below(
+        entity.priority,
+        state.forest,
+        state.cluster,
+        state.version,
+        marked=state.preemptions.unclaimed,
+        spared=leaving | state.preemptions.refused_pods,
+    )
+    if candidates.in_flight:
+        state.preemptions.await_binds(entity.key)
+    found = select_victims(
+        request,
+        state.evaluator,
+        units=candidates.victims,
+        quorums=candidates.quorums,
+        budgets=list(state.budgets.values()),
+        held=state.nominated_against(entity),
+        leaving=leaving,
+        budget=Budget(state.config.budget_steps),
+    )
+    if isinstance(found, NoCandidates):
+        outcome = NO_VICTIMS if found.hopeless else UNDECIDED
+        state.measurements.add_preemption(PreemptionAttempt(preemptor, outcome))
+        return None
+    pods = {uid for victim in found.victims for uid in victim.uids}
+    if not is_valid(state, entity, request, found.placed, pods | leaving):
+        state.measurements.add_preemption(PreemptionAttempt(preemptor, REFUSED))
+        return None
+    state.measurements.add_preemption(
+        PreemptionAttempt(preemptor, NOMINATED, len(pods), len(found.victims), found.budget_violations)
+    )
+    return found
+
+
+def kind_word(ref: ObjectRef) -> str:
+    """The kind of a preemptor as events and metrics name it."""
+    return {"PodGroup": "podgroup", "CompositePodGroup": "compositepodgroup"}.get(ref.kind, "pod")

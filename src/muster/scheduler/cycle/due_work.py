@@ -1,0 +1,136 @@
+"""Due work: what a cycle does before it takes the next entity in line.
+
+Decisions of event handlers, timers, trees that may have become invalid, groups that reached or lost their minimum,
+entities that a change could help, wait reasons, deletions of marked victims, and trees that were bound in part for
+too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.scheduler.cycle import preempt, requeue
+from muster.scheduler.cycle.report import MOST_NOTE, report_groups
+from muster.scheduler.groups.group import RUNNING, Group
+from muster.scheduler.groups.validity import INVALID, find_fault
+from muster.scheduler.interface.decisions import Decision, Evict, RecordEvent
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status import waiting
+from muster.scheduler.status.conditions import POD_SCHEDULED
+
+
+def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
+    """Everything that is due now, in order."""
+    yield from state.conditions.take_posted()
+    state.queue.flush_timers(now)
+    yield from _validate_trees(state, now)
+    yield from _review_groups(state, now)
+    _requeue(state, now)
+    yield from _report_waits(state, now)
+    yield from preempt.proceed(state, now)
+    yield from _give_back(state, now)
+
+
+def next_due(state: SchedulerState) -> float | None:
+    """When something becomes due even if no event comes."""
+    due = list(state.checks.due_times(state.config.bind_timeout))
+    due += [time for time in (state.queue.next_due(), state.notices.next_due()) if time is not None]
+    return min(due, default=None)
+
+
+def _requeue(state: SchedulerState, now: float) -> None:
+    """Entities that a change since the last cycle could help."""
+    plugins = state.signals.take_plugins()
+    if plugins:
+        state.queue.requeue_for_events(plugins, now)
+    if state.signals.nodes:
+        state.queue.requeue_for_capacity(lambda hint: requeue.capacity_of(state, hint), now)
+        preempt.activate_if_room(state)
+        state.signals.nodes.clear()
+
+
+# --- groups ----------------------------------------------------------------------------------------
+
+
+def _validate_trees(state: SchedulerState, now: float) -> Iterator[Decision]:
+    """Trees whose objects changed may have become invalid, or valid again."""
+    for key in state.checks.take_trees():
+        top = state.top(key)
+        if top is None:
+            state.checks.clear_fault(key)
+            continue
+        fault = find_fault(top, state.forest)
+        if fault is not None and fault.reason == INVALID:
+            state.checks.set_fault(top.key, fault)
+            yield from report_groups(state, top.subtree(), lambda group, found=fault: found)
+            requeue.review_tree(state, top, now)
+        elif state.checks.clear_fault(top.key):
+            requeue.review_tree(state, top, now)
+
+
+def _review_groups(state: SchedulerState, now: float) -> Iterator[Decision]:
+    """Groups whose bound members changed, and the groups above them, say whether their minimum is met."""
+    changed: dict[EntityKey, Group] = {}
+    for key in state.checks.take_groups():
+        group = state.forest.groups.get(key)
+        while group is not None and group.key not in changed:
+            changed[group.key] = group
+            group = group.parent if not group.cyclic else None
+    for group in sorted(changed.values(), key=lambda g: (not g.is_leaf, g.key)):
+        yield from state.conditions.review(group, state.preemptions.is_losing_pods)
+    for top in {g.root().key: g.root() for g in changed.values()}.values():
+        state.checks.set_partly_bound(top.key, _is_partly_bound(state, top), now)
+
+
+def _is_partly_bound(state: SchedulerState, top: Group) -> bool:
+    """A tree that never ran as a whole, is bound in part and still queued."""
+    partly = not top.scheduled_once and not top.quorum_bound and any(leaf.confirmed > 0 for leaf in top.leaves())
+    return partly and top.key in state.queue.entities
+
+
+def _give_back(state: SchedulerState, now: float) -> Iterator[Decision]:
+    """A tree that never ran and was not completed in time gives its seats back, where its pods come again."""
+    limit = state.config.bind_timeout
+    for key in state.checks.take_overdue(now, limit):
+        top = state.top(key)
+        if top is None:
+            continue
+        running = [m for leaf in top.leaves() for m in leaf.running.values() if m.state == RUNNING]
+        running = sorted((m for m in running if m.traits[0] in state.config.profiles), key=lambda m: m.order)
+        deleted = [m for m in running if any(owner.controller for owner in m.pod.metadata.owner_references or ())]
+        yield from (Evict(member.ref, top.ref, given_back=True) for member in deleted)
+        kept = sorted(m.ref.name for m in running if m not in deleted)
+        note = f"the minimum was not bound within {limit:g} s: {len(deleted)} pods are deleted"
+        note += f", {len(kept)} without a controller are kept ({', '.join(kept)})" if kept else ""
+        yield RecordEvent(top.ref, "Warning", "BindTimeout", "Binding", note[:MOST_NOTE])
+
+
+# --- waiting ---------------------------------------------------------------------------------------
+
+
+def _report_waits(state: SchedulerState, now: float) -> Iterator[Decision]:
+    """Incomplete trees say what they wait for."""
+    for key in state.notices.due(now):
+        top = state.forest.groups.get(key)
+        entity = state.queue.entities.get(key)
+        if top is None or entity is None or state.checks.is_invalid(key):
+            continue
+        for wait in waiting.wait_reasons(top):
+            entity.set_outcome(wait.reason, wait.message)
+            condition = state.conditions.initially_scheduled(wait.group, "False", wait.reason, wait.message)
+            if condition is not None:
+                yield condition
+                yield RecordEvent(wait.group.ref, "Normal", wait.reason, "Scheduling", wait.message)
+        yield from _report_missing_groups(state, top)
+
+
+def _report_missing_groups(state: SchedulerState, top: Group) -> Iterator[Decision]:
+    """Pods whose group does not exist say so themselves: there is no other object to say it on."""
+    for leaf in [leaf for leaf in top.leaves() if not leaf.exists]:
+        text = f"pod group {leaf.key.name} does not exist"
+        for member in sorted(leaf.pending.values(), key=lambda m: m.order):
+            state.conditions.observe(member.uid, member.pod.status.conditions)
+            condition = state.conditions.set(member.ref, POD_SCHEDULED, "False", waiting.FOR_POD_GROUP, text)
+            if condition is not None:
+                yield condition

@@ -1,0 +1,183 @@
+"""Pods as the watches show them, and the API's answers to binds and evictions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from muster.api import types
+from muster.scheduler.cycle import requeue
+from muster.scheduler.groups.group import (
+    FAILED,
+    LEAVING,
+    PENDING,
+    RUNNING,
+    SUCCEEDED,
+    Member,
+    entity_key,
+    group_name,
+    state_of,
+)
+from muster.scheduler.interface import cluster_events
+from muster.scheduler.interface.decisions import RecordEvent
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
+from muster.scheduler.state.scheduler_state import SchedulerState
+
+MOST_NOTE = 1024  # the API cuts event notes here
+
+
+def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
+    """A pod exists in this form."""
+    known = state.forest.members.get(pod.metadata.uid)
+    if known is None:
+        if not pod.spec.node_name and pod.spec.scheduler_name not in state.config.profiles:
+            return  # another scheduler's pod, until it is bound
+    elif known.pod.spec.node_name and not pod.spec.node_name:
+        return  # an older view: pods are never unbound
+    elif _schedules_alike(known.pod, pod):
+        known.pod = pod
+        return
+    state.version += 1
+    _update_cluster(state, pod, known)
+    before = entity_key(known) if known is not None else None
+    member = state.forest.put_member(pod, _group_of(state, pod))
+    if pod.spec.node_name:
+        state.assumed.confirm(member.uid)
+    member.shape = None
+    if member.state == PENDING and pod.spec.scheduler_name in state.config.profiles:
+        state.shape_of(member)  # computed on arrival, so that a cycle over thousands does not wait for it
+    member.lost = member.lost and bool(pod.spec.node_name)
+    _review(state, member, before, now)
+
+
+def _group_of(state: SchedulerState, pod: types.Pod) -> EntityKey | None:
+    profile = state.config.profiles.get(pod.spec.scheduler_name)
+    in_gangs = state.gang_scheduling and (profile is None or "GangScheduling" in profile.enabled)
+    name = group_name(pod) if in_gangs else None
+    return EntityKey("PodGroup", pod.metadata.namespace, name) if name else None
+
+
+def _update_cluster(state: SchedulerState, pod: types.Pod, known: Member | None) -> None:
+    """Bring the pods on nodes up to date."""
+    cluster = state.cluster
+    pod_state = state_of(pod)
+    if known is not None and pod_state not in (PENDING, RUNNING):
+        state.assumed.forget(known)
+    if not pod.spec.node_name:
+        return
+    if pod_state in (SUCCEEDED, FAILED):
+        if pod.metadata.uid in cluster.pods:
+            _leave_node(state, pod)
+    else:
+        changed = cluster.change("Pod", pod)
+        state.signals.all_of(changed)
+        if cluster_events.POD_GONE in changed and (slot := cluster.pods[pod.metadata.uid].slot) >= 0:
+            state.signals.capacity(slot)  # it may request less than before
+        if known is None or not known.pod.spec.node_name:
+            state.signals.event(cluster_events.POD_PLACED)  # an assumed pod, or one first seen on its node
+
+
+def _leave_node(state: SchedulerState, pod: types.Pod) -> None:
+    entry = state.cluster.pods[pod.metadata.uid]
+    if entry.slot >= 0:
+        state.signals.capacity(entry.slot)
+    state.signals.event(cluster_events.POD_GONE)
+    state.preemptions.pod_left_node(pod.metadata.uid)
+    state.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+
+
+def _review(state: SchedulerState, member: Member, before: EntityKey | None, now: float) -> None:
+    """After a pod changed: its entity's place in the queue, its group's status, the entities that wait for it to go."""
+    if member.state == LEAVING and member.uid in state.cluster.pods:
+        state.preemptions.pod_terminating(member.uid)
+    if member.state == LEAVING:
+        state.preemptions.victim_leaving(member.uid)
+    elif member.state in (SUCCEEDED, FAILED):
+        requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
+    if member.group is not None:
+        state.checks.members_changed(member.group.key)
+        requeue.review_tree(state, member.group.root(), now, cause=member.group)
+    else:
+        requeue.review_pod(state, member, now)
+    if before is not None and before != entity_key(member):
+        requeue.root_changed(state, before, now)
+
+
+def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now: float) -> None:
+    """A pod is gone."""
+    member = state.forest.members.get(uid) if uid else _find(state, namespace, name)
+    if member is None:
+        return
+    state.version += 1
+    state.assumed.remove(member)
+    if member.uid in state.cluster.pods:
+        _leave_node(state, member.pod)
+    key = entity_key(member)
+    state.forest.remove_member(member.uid)
+    state.conditions.forget(member.uid)
+    state.nominations.remove(member.uid)
+    state.preemptions.forget_pod(member.uid)
+    requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
+    if member.group is not None:
+        state.checks.members_changed(member.group.key)
+        requeue.review_tree(state, member.group.root(), now, answered=True)
+        return
+    entity = state.queue.entities.get(key)
+    if entity is not None and entity.uid == member.uid:
+        requeue.remove(state, key)
+
+
+def _find(state: SchedulerState, namespace: str, name: str) -> Member | None:
+    named = (m for m in state.forest.members.values() if (m.ref.namespace, m.ref.name) == (namespace, name))
+    return next(named, None)
+
+
+def _schedules_alike(old: types.Pod, new: types.Pod) -> bool:
+    """Whether two forms of a pod differ in nothing that scheduling reads."""
+    return (
+        old.status.phase == new.status.phase
+        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        and old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+    )
+
+
+# --- answers of the API ----------------------------------------------------------------------------
+
+
+def bind_succeeded(state: SchedulerState, uid: str, node: str, now: float) -> None:
+    """The API accepted a bind. What the watch will show is taken as shown."""
+    member = state.forest.members.get(uid)
+    if member is None:
+        return
+    state.assumed.bind_answered(member)
+    note = f"Successfully assigned {member.ref.namespace}/{member.ref.name} to {node}"
+    state.conditions.post(RecordEvent(member.ref, "Normal", "Scheduled", "Binding", note))
+    if not member.pod.spec.node_name:
+        spec = msgspec.structs.replace(member.pod.spec, node_name=node)
+        pod_updated(state, msgspec.structs.replace(member.pod, spec=spec), now)
+    state.signals.rejection_over(BINDS_IN_FLIGHT)
+    if member.group is not None:
+        requeue.review_tree(state, member.group.root(), now, answered=True)
+
+
+def bind_failed(state: SchedulerState, uid: str, reason: str, now: float) -> None:
+    """The API refused a bind for good, or it is known not to have happened."""
+    member = state.forest.members.get(uid)
+    if member is None:
+        return
+    state.assumed.bind_answered(member)
+    if member.assumed:
+        state.version += 1
+        state.assumed.forget(member)
+        note = f"binding was refused: {reason}"[:MOST_NOTE]
+        state.conditions.post(RecordEvent(member.ref, "Warning", "FailedScheduling", "Binding", note))
+    if member.group is not None:
+        state.checks.members_changed(member.group.key)
+    requeue.bind_refused(state, member, now)
+
+
+def eviction_failed(state: SchedulerState, uid: str, now: float) -> None:
+    """A victim stays: the entities that wait for it plan again, without it for a while."""
+    state.preemptions.refused(uid, now)
+    requeue.activate_preempting(state, state.preemptions.waiting_for(uid))

@@ -1,0 +1,185 @@
+"""Where an entity belongs in the queue after a change: out of it, incomplete, in line, or still binding.
+
+One place decides that for single pods and for trees, so every event handler ends here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.scheduler.cycle.evaluate import waits_for_volumes
+from muster.scheduler.groups.group import PENDING, Group, Member, entity_key, priority_of
+from muster.scheduler.interface.decisions import Nominate
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity
+from muster.scheduler.state.scheduler_state import SchedulerState
+
+UNLIMITED = 1 << 40
+
+
+# --- trees -----------------------------------------------------------------------------------------
+
+
+def review_tree(
+    state: SchedulerState, top: Group, now: float, *, answered: bool = False, cause: Group | None = None
+) -> None:
+    """Move the entity of a tree to where the tree's present state says.
+
+    `answered`: a bind was answered or a pod is gone. A failed entity is not tried again for a member (`cause` is its
+    group) of a group that is still incomplete: nothing could come of it.
+    """
+    entity = state.queue.entities.get(top.key)
+    if top.pending_below == 0 and not top.in_flight:
+        if entity is not None:
+            state.notices.stop(top.key)
+            remove(state, top.key)
+        return
+    if entity is None:
+        if top.pending_below == 0:
+            return
+        entity = state.queue.add(QueuedEntity(top.key, group=top), now)
+    if top.pending_below:
+        _describe(entity, top)
+    if top.in_flight:
+        if entity.state is not EntityState.BINDING:
+            stop_preempting(state, top.key)
+            state.queue.set_binding(entity)
+        return
+    if not _is_ready(state, top):
+        stop_preempting(state, top.key)
+        state.queue.set_incomplete(entity)
+        state.notices.start(top.key, now)
+    elif cause is None or cause.admitted or entity.state not in (EntityState.UNSCHEDULABLE, EntityState.BACKOFF):
+        state.notices.stop(top.key)
+        _line_up(state, entity, answered, now)
+
+
+def _is_ready(state: SchedulerState, top: Group) -> bool:
+    valid = not top.cyclic and not state.checks.is_invalid(top.key)
+    return top.exists and top.placeable and not top.gated and valid
+
+
+def _line_up(state: SchedulerState, entity: QueuedEntity, answered: bool, now: float) -> None:
+    if entity.state is EntityState.PREEMPTING:
+        return
+    in_line = entity.state in (EntityState.INCOMPLETE, EntityState.ACTIVE)
+    if in_line or (answered and entity.state is EntityState.BINDING):
+        state.queue.activate(entity)
+    else:
+        state.queue.requeue(entity, now)
+
+
+def _describe(entity: QueuedEntity, top: Group) -> None:
+    entity.group = top
+    entity.priority = priority_of(top)
+    entity.created = top.created
+    entity.uid = top.obj.metadata.uid if top.obj is not None else ""
+    leaves = list(top.leaves())
+    partly = any(0 < leaf.bound < leaf.minimum for leaf in leaves)
+    entity.partly_bound = partly or (not _has_minimum(top) and any(leaf.bound for leaf in leaves))
+
+
+def _has_minimum(group: Group) -> bool:
+    """Whether the group has its minimum, binds in flight included."""
+    if group.is_leaf:
+        return group.bound >= group.minimum
+    return sum(_has_minimum(child) for child in group.children.values() if not child.cyclic) >= group.minimum
+
+
+def root_changed(state: SchedulerState, old: EntityKey, now: float) -> None:
+    """What was queued under `old` is in another tree now: its preemption ends, and what is left of it is reviewed."""
+    remove(state, old)
+    left = state.forest.groups.get(old)
+    if left is not None and left.root() is left:
+        review_tree(state, left, now)
+
+
+# --- pods ------------------------------------------------------------------------------------------
+
+
+def review_pod(state: SchedulerState, member: Member, now: float) -> None:
+    """The same for a pod that is in no group."""
+    key = entity_key(member)
+    entity = state.queue.entities.get(key)
+    if entity is not None and entity.uid != member.uid:
+        remove(state, key)
+        entity = None
+    if member.state != PENDING:
+        if entity is not None:
+            remove(state, key)
+        return
+    if member.in_flight:
+        return
+    if entity is None:
+        created = member.pod.metadata.creation_timestamp or ""
+        entity = state.queue.add(QueuedEntity(key, member=member, created=created, uid=member.uid), now)
+    entity.member, entity.priority = member, member.traits[1]
+    if member.gated:
+        state.queue.set_incomplete(entity)
+    elif entity.state in (EntityState.INCOMPLETE, EntityState.ACTIVE):
+        state.queue.activate(entity)
+    elif entity.state is not EntityState.PREEMPTING:
+        state.queue.requeue(entity, now)
+
+
+# --- after a bind ----------------------------------------------------------------------------------
+
+
+def bind_refused(state: SchedulerState, member: Member, now: float) -> None:
+    """The API refused a bind: try again, but not at once while a volume claim is still unbound."""
+    if member.group is not None:
+        review_tree(state, member.group.root(), now, answered=True)
+    else:
+        review_pod(state, member, now)
+    entity = state.queue.entities.get(entity_key(member))
+    if entity is None:
+        return
+    if member.group is None:
+        state.queue.activate(entity)
+    if entity.state is EntityState.ACTIVE and any(waits_for_volumes(state, m) for m in state.members_of(entity)):
+        state.queue.back_off(entity, now)
+
+
+# --- leaving ---------------------------------------------------------------------------------------
+
+
+def remove(state: SchedulerState, key: EntityKey) -> None:
+    """Nothing is left to schedule under this key."""
+    state.queue.remove(key)
+    stop_preempting(state, key)
+
+
+def stop_preempting(state: SchedulerState, key: EntityKey) -> None:
+    """The entity cannot be scheduled now: the next cycle takes its marks and nominations back."""
+    state.preemptions.abandon(key)
+    for uid in state.nominations.clear(key):
+        member = state.forest.members.get(uid)
+        if member is not None:
+            state.conditions.post(Nominate(member.ref, ""))
+
+
+def activate_preempting(state: SchedulerState, keys: list[EntityKey]) -> None:
+    """Entities that wait for victims look again."""
+    for key in keys:
+        entity = state.queue.entities.get(key)
+        if entity is not None and entity.state is EntityState.PREEMPTING:
+            state.queue.activate(entity)
+
+
+# --- capacity --------------------------------------------------------------------------------------
+
+
+def capacity_of(state: SchedulerState, hint: CapacityHint) -> tuple[int, int]:
+    """The most seats of one shape in one domain, and in all."""
+    with state.evaluator.trial() as trial:
+        seats = trial.seats(hint.shape)
+    if hint.weak:
+        changed = [slot for slot in state.signals.nodes if slot < len(seats)]
+        has_seat = bool(changed) and bool(seats[changed].any())
+        return (UNLIMITED, UNLIMITED) if has_seat else (0, 0)
+    if hint.topology is None:
+        total = int(seats.sum())
+        return total, total
+    values = state.cluster.labels(hint.topology)
+    sums = np.bincount(values, weights=np.minimum(seats, UNLIMITED))[1:]
+    return (int(sums.max()), int(sums.sum())) if len(sums) else (0, 0)

@@ -1,0 +1,118 @@
+"""A read-only view of the scheduler: what commands, metrics and pages may read of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from muster.api.types import Pod
+from muster.scheduler.cache.arrays import Bools, Ids, Ints
+from muster.scheduler.groups.group import Group, Member
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.queue.entity import EntityState, QueuedEntity
+from muster.scheduler.state.scheduler_state import SchedulerState
+
+
+class QueueEntry(NamedTuple):
+    """A pod or a tree of groups in the scheduling queue."""
+
+    state: EntityState
+    type: str  # pod or podgroup
+    pods: int  # pending pods
+    gated: bool
+    rejected_by: tuple[str, ...]  # the plugins that rejected an unschedulable entry
+
+
+class CacheSizes(NamedTuple):
+    """How many objects the scheduler's cache holds."""
+
+    nodes: int
+    pods: int
+    assumed_pods: int
+
+
+class SchedulerView:
+    """Always shows the state of now; nothing is changed through it."""
+
+    def __init__(self, state: SchedulerState) -> None:
+        self._state = state
+        self._forest = state.forest
+        self._cluster = state.cluster
+
+    # --- groups and pods ---------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> Mapping[EntityKey, Group]:
+        """Every group that exists or that somebody names."""
+        return self._forest.groups
+
+    @property
+    def members(self) -> Mapping[str, Member]:
+        """Every pod, by uid."""
+        return self._forest.members
+
+    # --- the queue ---------------------------------------------------------------------------------
+
+    def queue(self) -> Iterable[QueuedEntity]:
+        """The pending pods and trees of groups, in the order in which they are tried."""
+        return self._state.queue.in_order()
+
+    def queue_entries(self) -> Iterator[QueueEntry]:
+        """The same in no order, in the terms of metrics."""
+        for entity in self._state.queue.entities.values():
+            rejected_by = tuple(entity.hints.rejected_by) if entity.state is EntityState.UNSCHEDULABLE else ()
+            if entity.group is not None:
+                gated = bool(entity.group.gated)
+                yield QueueEntry(entity.state, "podgroup", entity.group.pending_below, gated, rejected_by)
+            else:
+                gated = entity.member is not None and entity.member.gated
+                yield QueueEntry(entity.state, "pod", 1, gated, rejected_by)
+
+    # --- nodes -------------------------------------------------------------------------------------
+
+    def cache_sizes(self) -> CacheSizes:
+        return CacheSizes(len(self._cluster.index), len(self._cluster.pods), self._state.assumed.in_flight())
+
+    @property
+    def has_nodes(self) -> bool:
+        return bool(self._cluster.index)
+
+    @property
+    def nodes(self) -> Bools:
+        """Which slots of the arrays below are nodes; slots of removed nodes stay free for a while."""
+        return self._cluster.alive[: self._cluster.size]
+
+    def labels(self, key: str) -> Ids:
+        """The number of each node's label value; 0 for nodes without the label."""
+        return self._cluster.labels(key)
+
+    def label_value(self, key: str, number: int) -> str:
+        """The label value that has this number."""
+        return self._cluster.label_value(key, number)
+
+    def domain_of(self, node: str, key: str) -> str:
+        """The value of one node's label; empty without it."""
+        return self._state.domain_of(node, key)
+
+    def allocatable(self, resource: str) -> Ints | None:
+        """Of one resource, how much each node has (cpu in milli-units); None for a resource that no node has."""
+        row = self._cluster.row.get(resource)
+        return self._cluster.alloc[row] if row is not None else None
+
+    def requested(self, resource: str) -> Ints | None:
+        """Of one resource, how much the pods on each node request."""
+        row = self._cluster.row.get(resource)
+        return self._cluster.used[row] if row is not None else None
+
+    def seats(self, requests: Mapping[str, str]) -> Ints:
+        """On each node, how many more pods with these requests would fit, by every plugin of the first profile."""
+        body = {
+            "metadata": {"name": "asked", "namespace": "default", "uid": "asked"},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": dict(requests)}}]},
+        }
+        profile = next(iter(self._state.config.profiles.values()))
+        shape = self._state.evaluator.shape(msgspec.convert(body, Pod), profile)
+        with self._state.evaluator.trial() as trial:
+            return trial.seats(shape)

@@ -1,0 +1,36 @@
+"""Measurements: what the cycles did, kept until somebody counts it. Decisions do not depend on it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.preemption.result import PreemptionAttempt
+
+MOST_KEPT = 1024
+
+
+class Measurements:
+    """The latest preemption attempts and evaluated domains; the oldest are dropped when nobody takes them."""
+
+    def __init__(self) -> None:
+        self._preemptions: deque[PreemptionAttempt] = deque(maxlen=MOST_KEPT)
+        self._domains: deque[Judged] = deque(maxlen=MOST_KEPT)
+
+    def add_preemption(self, attempt: PreemptionAttempt) -> None:
+        self._preemptions.append(attempt)
+
+    def add_domains(self, evaluated: Judged) -> None:
+        self._domains.append(evaluated)
+
+    def take_preemptions(self) -> list[PreemptionAttempt]:
+        """The preemption attempts since they were last taken."""
+        taken = list(self._preemptions)
+        self._preemptions.clear()
+        return taken
+
+    def take_domains(self) -> list[Judged]:
+        """The domains evaluated since they were last taken."""
+        taken = list(self._domains)
+        self._domains.clear()
+        return taken
