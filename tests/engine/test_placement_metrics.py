@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.engine.metrics import Metrics
-from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from tests.scheduler.worlds import RACK, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 
@@ -17,7 +17,7 @@ def test_an_attempt_tells_how_many_domains_it_judged():
     world.add(a_gang("g", 2, topology=RACK), *pods(2, "g")).run()
 
     assert world.pending() == []
-    assert world.brain.take_domains() == [Judged("default-scheduler", domains=3, feasible=2)]
+    assert world.brain.take_domains() == [DomainsEvaluated("default-scheduler", domains=3, feasible=2)]
     assert world.brain.take_domains() == []
 
 
@@ -49,12 +49,12 @@ def test_a_group_that_is_pinned_has_one_domain_to_judge():
 def test_a_failure_judges_each_domain_once():
     world = a_world(racks())
     world.add(a_gang("g", 5, topology=RACK), *pods(5, "g")).run()
-    assert world.brain.take_domains() == [Judged("default-scheduler", domains=3, feasible=0)]
+    assert world.brain.take_domains() == [DomainsEvaluated("default-scheduler", domains=3, feasible=0)]
 
 
 def test_judgements_are_counted_by_outcome():
     metrics = Metrics()
-    metrics.judged([Judged("mine", 50, 20), Judged("mine", 50, 50)], 0.5)
+    metrics.judged([DomainsEvaluated("mine", 50, 20), DomainsEvaluated("mine", 50, 50)], 0.5)
 
     def value(name: str, **labels: str) -> float | None:
         return metrics.registry.get_sample_value(f"scheduler_{name}", {"profile": "mine", **labels})

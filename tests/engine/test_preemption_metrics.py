@@ -19,7 +19,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 def test_a_round_for_a_pod_counts_as_a_pods():
     metrics = Metrics()
-    metrics.considered([PreemptionAttempt("pod", NOMINATED, victims=3, units=2, budget_violations=1)], 0.25)
+    metrics.considered([PreemptionAttempt("pod", NOMINATED, pods=3, disruptions=2, budget_violations=1)], 0.25)
 
     assert value(metrics, "preemption_attempts_total") == 1
     assert value(metrics, "preemption_victims_sum") == 3
@@ -46,7 +46,7 @@ def test_the_brain_hands_every_round_out_once():
     world.add(*[a_pod(f"low-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=100), *pods(2, "g", priority=100)).run()
 
-    assert world.brain.take_preemptions() == [PreemptionAttempt("podgroup", NOMINATED, victims=2, units=2)]
+    assert world.brain.take_preemptions() == [PreemptionAttempt("podgroup", NOMINATED, pods=2, disruptions=2)]
     assert world.brain.take_preemptions() == []
 
 

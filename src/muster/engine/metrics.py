@@ -26,7 +26,7 @@ from muster.scheduler.interface.events import (
     ObjectUpdated,
 )
 from muster.scheduler.interface.keys import ObjectRef
-from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.preemption.result import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, PreemptionAttempt
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
 
@@ -286,11 +286,11 @@ class Metrics:
             else:
                 self.workload_preemptions.labels(result).inc()
             if found.result == NOMINATED:
-                (self.victims if found.preemptor == "pod" else self.workload_victims).observe(found.victims)
-                self.disruptions.labels(found.preemptor).observe(found.units)
+                (self.victims if found.preemptor == "pod" else self.workload_victims).observe(found.pods)
+                self.disruptions.labels(found.preemptor).observe(found.disruptions)
                 self.pdb_violations.labels(found.preemptor).inc(found.budget_violations)
 
-    def judged(self, judged: list[Judged], seconds: float) -> None:
+    def judged(self, judged: list[DomainsEvaluated], seconds: float) -> None:
         """The domains that a turn judged; all of them at once, so each took its share of the turn."""
         share = seconds / max(1, sum(found.domains for found in judged))
         for found in judged:

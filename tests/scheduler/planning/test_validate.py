@@ -64,7 +64,7 @@ def test_seats_held_for_others_count():
     plan = seated(scene, gang, g_0="n0", g_1="n0")
 
     assert validate(plan, gang, scene.cluster) is None
-    assert "cpu" in (validate(plan, gang, scene.cluster, held=[(other, 0)]) or "")
+    assert "cpu" in (validate(plan, gang, scene.cluster, nominated=[(other, 0)]) or "")
 
 
 def test_init_containers_sidecars_and_overhead_are_added_up():

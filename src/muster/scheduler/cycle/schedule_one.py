@@ -7,6 +7,7 @@ with a reason on every object it concerns. Nothing of a failed entity is bound, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import preempt
@@ -18,7 +19,7 @@ from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import SCHEDULER_ERROR, TreeFault, find_fault
 from muster.scheduler.interface.decisions import Decision
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, shapes_of
-from muster.scheduler.placement.verdict import Infeasible, Judged, Placed, Undecided
+from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
 from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -38,10 +39,10 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     evaluation = evaluate(state, entity, request)
     domains = evaluation.domains
     if domains.domains:
-        state.measurements.add_domains(Judged(state.scheduler_of(entity), domains.domains, domains.feasible))
+        state.measurements.add_domains(replace(domains, profile=state.scheduler_of(entity)))
     match evaluation.verdict:
         case Placed() as placed:
-            wrong = validate(placed, request, state.cluster, held=state.nominated_against(entity))
+            wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))
             if wrong is not None:
                 return list(_reject(state, entity, TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}"), now))
             return list(_place(state, entity, placed))

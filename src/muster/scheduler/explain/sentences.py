@@ -91,17 +91,17 @@ def say_preemption(state: SchedulerState, entity: QueuedEntity, outcome: Evaluat
         return "not considered: the preemption policy is Never"
     going = state.preemptions.leaving()
     units, _ = possible_victims(
-        state.forest, state.cluster, entity.priority, marked=state.preemptions.unclaimed, spared=going
+        state.forest, state.cluster, entity.priority, marked=state.preemptions.unclaimed, excluded=going
     )
     if not units:
         return f"not possible: nothing that runs has a priority below {entity.priority}"
     answer = select_victims(
         outcome.request,
         state.evaluator,
-        units=units,
+        victims=units,
         quorums=quorums(state.forest, units),
         budgets=list(state.budgets.values()),
-        held=state.nominated_against(entity),
+        nominated=state.nominated_against(entity),
         leaving=going,
         budget=Budget(state.config.budget_steps),
     )

@@ -21,13 +21,14 @@ from muster.scheduler.planning.first_fit import finish
 from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
 
+# A step is about 40 microseconds of work: so many patterns are generated, or classes evaluated, in one.
 PATTERNS_PER_STEP = 8
 
 
 CLASSES_PER_STEP = 8
 
 
-SEARCH_COST = 2
+SEARCH_COST = 2  # steps for one state of the complete search
 
 
 MAX_PATTERNS = 4000
@@ -36,16 +37,16 @@ MAX_PATTERNS = 4000
 MAX_DEPTH = 200
 
 
-ROUNDS = 60
+ROUNDS = 60  # of the weight update
 
 
-WARM_UP = 20
+WARM_UP = 20  # rounds whose patterns are not averaged into the fractional packing
 
 
-KEPT_PARTS = (1.0, 0.8, 0.5)
+KEPT_PARTS = (1.0, 0.8, 0.5)  # of the fractional packing that rounding starts from
 
 
-MEMORY = 64
+MOST_REMEMBERED = 64  # failed states for one class, pattern and number of nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Exhausted:
 
 @dataclass(slots=True)
 class BudgetSpent:
-    """The budget, or the number of patterns, ended first."""
+    """The budget, or the limit on patterns, was reached first."""
 
 
 Answer = NDArray[np.int64] | DualCertificate | Exhausted | BudgetSpent
@@ -115,18 +116,20 @@ def _patterns(instance: PackingInstance, classes: Ints, budget: Budget) -> list[
         free = [int(v) for v in instance.free[:, node]]
         usable = [at for at in range(instance.types) if instance.fits[at, node]]
         usable.sort(key=lambda at: -sum(requests[at]))
-        maker = _PatternMaker(requests, limits, usable, instance.types)
-        maker.fill(0, free, [0] * instance.types)
-        if maker.overflow:
+        generator = _PatternGenerator(requests, limits, usable, instance.types)
+        generator.fill(0, free, [0] * instance.types)
+        if generator.overflow:
             return None
-        total += len(maker.found)
-        if not budget.spend(1 + len(maker.found) // PATTERNS_PER_STEP) or total > MAX_PATTERNS:
+        total += len(generator.found)
+        if not budget.spend(1 + len(generator.found) // PATTERNS_PER_STEP) or total > MAX_PATTERNS:
             return None
-        found.append(np.array(maker.found, dtype=np.int64).reshape(len(maker.found), instance.types))
+        found.append(np.array(generator.found, dtype=np.int64).reshape(len(generator.found), instance.types))
     return found
 
 
-class _PatternMaker:
+class _PatternGenerator:
+    """Generates the maximal patterns of one node."""
+
     def __init__(self, requests: list[tuple[int, ...]], limits: list[int], usable: list[int], types: int) -> None:
         self.requests, self.limits, self.usable, self.types = requests, limits, usable, types
         self.found: list[tuple[int, ...]] = []
@@ -134,6 +137,7 @@ class _PatternMaker:
         self.overflow = False
 
     def fill(self, position: int, free: list[int], pattern: list[int]) -> None:
+        """Extend a pattern by every count of the types from `position` on."""
         self.visits += 1
         if self.visits > MAX_PATTERNS:
             self.overflow = True
@@ -183,21 +187,21 @@ def _coarse(instance: PackingInstance) -> DualCertificate | None:
 
 
 def weight_of_need(instance: PackingInstance, weights: tuple[int, ...], counts: list[int] | tuple[int, ...]) -> int:
-    """The least that what is still needed can weigh; a load that may choose takes its lightest members."""
+    """The least weight of what is still needed; a PodGroup that may choose counts with its lightest pods."""
     total = sum(w * c for w, c, owner in zip(weights, counts, instance.owner, strict=True) if owner < 0)
-    for load, need in enumerate(instance.needs):
-        types = [at for at, owner in enumerate(instance.owner) if owner == load]
+    for chooser, need in enumerate(instance.needs):
+        types = [at for at, owner in enumerate(instance.owner) if owner == chooser]
         missing = need - sum(instance.counts[at] - counts[at] for at in types)
         for at in sorted(types, key=lambda at: weights[at]):
-            took = min(max(missing, 0), counts[at])
-            total += weights[at] * took
-            missing -= took
+            count = min(max(missing, 0), counts[at])
+            total += weights[at] * count
+            missing -= count
     return total
 
 
 @dataclass(slots=True)
 class _Cover:
-    """Choose how many nodes of each class take which pattern, so that the patterns cover the need."""
+    """The covering problem: how many nodes of each class take which pattern, so that together they cover the need."""
 
     instance: PackingInstance
     patterns: list[Ints]
@@ -207,10 +211,10 @@ class _Cover:
     chosen: list[tuple[int, int, int]] = field(default_factory=list)  # class, pattern, nodes
     failed: dict[tuple[int, int, int], list[tuple[int, ...]]] = field(default_factory=dict)
     bounds: list[tuple[tuple[int, ...], list[int], list[int]]] = field(default_factory=list)
-    usage: list[NDArray[np.float64]] = field(default_factory=list)  # how often the rounds chose each pattern
+    usage: list[NDArray[np.float64]] = field(default_factory=list)  # nodes per pattern, averaged over the rounds
 
     def certificate(self) -> DualCertificate | None:
-        """Weights under which the need weighs more than the nodes hold, if the rounds find some."""
+        """Weights under which the need weighs more than the nodes hold, if any are found."""
         instance = self.instance
         types = instance.types
         candidates = [tuple(int(at == other) for other in range(types)) for at in range(types)]
@@ -219,7 +223,7 @@ class _Cover:
             certificate = self._weigh(weights)
             if certificate is not None:
                 return certificate
-        return self._rounds()
+        return self._update_weights()
 
     def _weigh(self, weights: tuple[int, ...]) -> DualCertificate | None:
         best = [int((found @ np.array(weights, dtype=np.int64)).max(initial=0)) for found in self.patterns]
@@ -233,8 +237,8 @@ class _Cover:
         self.bounds.append((weights, best, suffix))
         return None
 
-    def _rounds(self) -> DualCertificate | None:
-        """Raise the weight of what the best patterns leave uncovered, and look again."""
+    def _update_weights(self) -> DualCertificate | None:
+        """Multiplicative weights: raise the weight of what the best patterns leave uncovered, and evaluate again."""
         instance = self.instance
         if not self.patterns or instance.types < 2:
             return None
@@ -264,7 +268,7 @@ class _Cover:
         return self._weigh(scaled) if scaled else None
 
     def round(self, member_of: Ints) -> Ints | None:
-        """The rounds share the nodes out in fractions: keep the whole parts and seat the rest quickly."""
+        """Round the fractional packing: keep the whole parts and place the rest by first fit."""
         for keep in KEPT_PARTS if self.usage else ():
             if self.budget.exhausted:
                 return None
@@ -280,7 +284,7 @@ class _Cover:
         return None
 
     def search(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> bool:
-        """Whether the nodes from this one on can cover the counts; patterns before `first` are done with."""
+        """Whether the nodes from this one on can cover the counts; patterns before `first` are not used again."""
         if self._done(counts):
             return True
         while left == 0 and at + 1 < len(self.patterns):
@@ -298,7 +302,7 @@ class _Cover:
             return False
         if self._branch(at, first, left, counts, depth):
             return True
-        if not self.gave_up and len(known) < MEMORY:
+        if not self.gave_up and len(known) < MOST_REMEMBERED:
             known.append(counts)
         return False
 
@@ -349,9 +353,9 @@ class _Cover:
                 node = queues[at].pop()
                 for kind, amount in enumerate(pattern):
                     owner = instance.owner[kind]
-                    took = min(amount, left[kind], missing[owner] if owner >= 0 else amount)
-                    placed[kind, node] = took
-                    left[kind] -= took
+                    count = min(amount, left[kind], missing[owner] if owner >= 0 else amount)
+                    placed[kind, node] = count
+                    left[kind] -= count
                     if owner >= 0:
-                        missing[owner] -= took
+                        missing[owner] -= count
         return placed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.preemption.result import PreemptionAttempt
 
 MOST_KEPT = 1024
@@ -15,12 +15,12 @@ class Measurements:
 
     def __init__(self) -> None:
         self._preemptions: deque[PreemptionAttempt] = deque(maxlen=MOST_KEPT)
-        self._domains: deque[Judged] = deque(maxlen=MOST_KEPT)
+        self._domains: deque[DomainsEvaluated] = deque(maxlen=MOST_KEPT)
 
     def add_preemption(self, attempt: PreemptionAttempt) -> None:
         self._preemptions.append(attempt)
 
-    def add_domains(self, evaluated: Judged) -> None:
+    def add_domains(self, evaluated: DomainsEvaluated) -> None:
         self._domains.append(evaluated)
 
     def take_preemptions(self) -> list[PreemptionAttempt]:
@@ -29,7 +29,7 @@ class Measurements:
         self._preemptions.clear()
         return taken
 
-    def take_domains(self) -> list[Judged]:
+    def take_domains(self) -> list[DomainsEvaluated]:
         """The domains evaluated since they were last taken."""
         taken = list(self._domains)
         self._domains.clear()
