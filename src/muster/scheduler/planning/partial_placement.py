@@ -75,7 +75,7 @@ class PartialPlacement:
         self.satisfied.append(request)
         self._satisfied.add(request)
 
-    # --- questions -------------------------------------------------------------------------------
+    # --- queries ---------------------------------------------------------------------------------
 
     def is_satisfied(self, request: GroupRequest) -> bool:
         return request in self._satisfied

@@ -60,7 +60,7 @@ class TriedDomains:
 
 @dataclass(slots=True)
 class DomainSymmetry:
-    """Tells which domains are symmetric for a decision."""
+    """Decides which domains are symmetric for a decision."""
 
     matrix: NodeMatrix
     _contents: dict[NodeSet, bytes] = field(default_factory=dict)

@@ -52,8 +52,8 @@ def cheapest_sufficient(
     by_cost = sorted((cost.cost(_subset(victims, mask)), mask) for mask in range(everyone + 1))
     must_hit: list[int] = []
     plans = 0
-    for price, mask in by_cost:
-        if limit is not None and price >= limit:
+    for value, mask in by_cost:
+        if limit is not None and value >= limit:
             return None
         if any(not mask & some for some in must_hit):
             continue

@@ -28,7 +28,7 @@ FEWEST_DOMAINS = 4
 
 
 class GroupVictims:
-    """Chooses victims for the seats that the groups of a request want."""
+    """Chooses victims for the seats that the groups of a request need."""
 
     def __init__(
         self, cluster: Cluster, supply: NodeSupply, shapes: Mapping[int, CountableShape], wanted: SeatsWanted

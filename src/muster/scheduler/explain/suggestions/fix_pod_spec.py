@@ -1,4 +1,4 @@
-"""Pods that ask for what no node has: labels that are nearly right, and taints they do not tolerate."""
+"""Changes of pod specs: a label that no node has replaced by one like it, and a taint tolerated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_OF_A_KIND = 2
 MOST_ALIKE = 3
 
 
-ALIKE = 0.8  # how much two label keys must resemble each other
+ALIKE = 0.8  # similarity ratio (difflib) from which on label keys count as alike
 
 
 Taint = tuple[str, str, str]
@@ -35,15 +35,15 @@ Label = tuple[str, str]
 # --- labels ----------------------------------------------------------------------------------------
 
 
-def fix_selectors(question: ChangeTrial) -> Iterator[Suggestion]:
-    """A label that exists on no node, where one exists that a person may have meant."""
-    state = question.state
-    for key, value in sorted(_asked_for(question.request)):
+def fix_selectors(trial: ChangeTrial) -> Iterator[Suggestion]:
+    """A selector for a label that exists on no node, where a similar label exists."""
+    state = trial.state
+    for key, value in sorted(_asked_for(trial.request)):
         if _nodes_with(state, (key, value)):
             continue
         for other in _alike(state, (key, value)):
-            request = _with_pods(state, question.request, _Reselect((key, value), other))
-            if question.fits(request):
+            request = _with_pods(state, trial.request, _Reselect((key, value), other))
+            if trial.fits(request):
                 nodes = _nodes_with(state, other)
                 yield Suggestion(
                     "fix-selector",
@@ -54,7 +54,7 @@ def fix_selectors(question: ChangeTrial) -> Iterator[Suggestion]:
 
 
 def _asked_for(request: GroupRequest) -> set[Label]:
-    """The labels that pods must find on their node."""
+    """The labels that pods require of their node."""
     found: set[Label] = set()
     for shape in shapes_of(request).values():
         spec = shape.pod.spec
@@ -79,7 +79,7 @@ def _nodes_with(state: SchedulerState, label: Label) -> int:
 
 
 def _alike(state: SchedulerState, label: Label) -> list[Label]:
-    """Labels that a person may have meant: the same letters, then other values of the key, then keys like it."""
+    """Labels that may have been meant: the same letters, then other values of the key, then keys like it."""
     key, value = label
     same_key = [(key, other) for other in _values(state, key)]
     same_key.sort(key=lambda found: (found[1].lower() != value.lower(), -_nodes_with(state, found), found))
@@ -127,20 +127,20 @@ class _Reselect:
 # --- taints ----------------------------------------------------------------------------------------
 
 
-def tolerate_taints(question: ChangeTrial) -> Iterator[Suggestion]:
-    """A taint that keeps the pods from nodes they would fit on."""
-    state = question.state
+def tolerate_taints(trial: ChangeTrial) -> Iterator[Suggestion]:
+    """A taint without which the pods would fit."""
+    state = trial.state
     nodes: dict[Taint, int] = {}
     for node in state.cluster.node_objects.values():
         for taint in node.spec.taints or ():
             if taint.effect in ("NoSchedule", "NoExecute") and taint.key not in OUT_OF_SERVICE:
-                mark = (taint.key, taint.value or "", taint.effect)
-                nodes[mark] = nodes.get(mark, 0) + 1
+                found = (taint.key, taint.value or "", taint.effect)
+                nodes[found] = nodes.get(found, 0) + 1
     given = 0
     for (key, value, effect), count in sorted(nodes.items(), key=lambda item: (-item[1], item[0])):
         toleration = types.Toleration(key=key, operator="Equal", value=value, effect=effect)
-        request = _with_pods(state, question.request, _Tolerate(toleration))
-        if given < MOST_OF_A_KIND and question.fits(request):
+        request = _with_pods(state, trial.request, _Tolerate(toleration))
+        if given < MOST_OF_A_KIND and trial.fits(request):
             given += 1
             text = f"{key}={value}:{effect}" if value else f"{key}:{effect}"
             yield Suggestion(
@@ -152,6 +152,8 @@ def tolerate_taints(question: ChangeTrial) -> Iterator[Suggestion]:
 
 
 class _Tolerate:
+    """The toleration added to a pod."""
+
     def __init__(self, toleration: types.Toleration) -> None:
         self.toleration = toleration
 
@@ -165,7 +167,7 @@ class _Tolerate:
 def _with_pods(
     state: SchedulerState, request: GroupRequest, change: Callable[[types.PodSpec], types.PodSpec]
 ) -> GroupRequest:
-    """The demand with every pod changed."""
+    """The request with every pod changed."""
 
     def changed(member: PendingPod) -> PendingPod:
         pod = member.shape.pod

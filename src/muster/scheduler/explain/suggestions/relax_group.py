@@ -1,4 +1,4 @@
-"""An easier demand: a wider domain, or a smaller minimum."""
+"""Changes of groups: a wider topology constraint, or a smaller minimum."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ HOSTNAME = "kubernetes.io/hostname"
 # --- topology --------------------------------------------------------------------------------------
 
 
-def widen_topology(question: ChangeTrial) -> Iterator[Suggestion]:
-    """A coarser label in place of the one that is too narrow, or none: of one group if that is enough."""
-    constrained = [group for group in groups(question.request) if group.topology]
-    short = {shortage.group for shortage in question.shortages}
+def widen_topology(trial: ChangeTrial) -> Iterator[Suggestion]:
+    """A coarser label key for a topology constraint, or none: for one group if that is enough."""
+    constrained = [group for group in groups(trial.request) if group.topology]
+    short = {shortage.group for shortage in trial.shortages}
     constrained.sort(key=lambda group: group.key not in short)
     found = False
     for group in constrained[:MOST_GROUPS]:
-        for suggestion in _widened(question, group.topology, {group.key}):
+        for suggestion in _widened(trial, group.topology, {group.key}):
             found = True
             yield suggestion
     if found or len(constrained) < 2:
         return
     for key in sorted({group.topology for group in constrained}):
-        yield from _widened(question, key, {group.key for group in constrained if group.topology == key})
+        yield from _widened(trial, key, {group.key for group in constrained if group.topology == key})
 
 
-def _widened(question: ChangeTrial, key: str, keys: set[EntityKey]) -> Iterator[Suggestion]:
-    for coarser in [*_coarser_keys(question.state, key)[:MOST_KEYS], ""]:
-        if question.fits(_with_topology(question.state, question.request, keys, coarser)):
+def _widened(trial: ChangeTrial, key: str, keys: set[EntityKey]) -> Iterator[Suggestion]:
+    for coarser in [*_coarser_keys(trial.state, key)[:MOST_KEYS], ""]:
+        if trial.fits(_with_topology(trial.state, trial.request, keys, coarser)):
             names = sorted(each.name for each in keys)
             whose = names[0] if len(names) == 1 else f"all {len(names)} groups that have it"
             text = (
@@ -57,7 +57,7 @@ def _widened(question: ChangeTrial, key: str, keys: set[EntityKey]) -> Iterator[
 
 
 def _coarser_keys(state: SchedulerState, key: str) -> list[str]:
-    """Labels whose domains are unions of this label's domains, the narrowest first."""
+    """Label keys whose domains are unions of this key's domains, the narrowest first."""
     fine = state.cluster.labels(key)
     keys = {k for node in state.cluster.node_objects.values() for k in node.metadata.labels or {}}
     found: list[tuple[bool, int, str]] = []
@@ -84,15 +84,15 @@ def _with_topology(state: SchedulerState, request: GroupRequest, keys: set[Entit
 # --- minimums --------------------------------------------------------------------------------------
 
 
-def lower_minimums(question: ChangeTrial) -> Iterator[Suggestion]:
+def lower_minimums(trial: ChangeTrial) -> Iterator[Suggestion]:
     """A smaller minimum of one group, as large as fits: first of the groups that were short."""
-    short = {shortage.group for shortage in question.shortages}
-    candidates = [group for group in groups(question.request) if group.key.kind != "Pod"]
+    short = {shortage.group for shortage in trial.shortages}
+    candidates = [group for group in groups(trial.request) if group.key.kind != "Pod"]
     candidates.sort(key=lambda group: group.key not in short)
     for group in candidates[: 2 * MOST_GROUPS]:
         at_least = group.bound + 1 if isinstance(group, PodGroupRequest) else 1
-        found = question.largest(
-            at_least, group.minimum - 1, lambda k, key=group.key: _with_minimum(question.request, key, k)
+        found = trial.largest(
+            at_least, group.minimum - 1, lambda k, key=group.key: _with_minimum(trial.request, key, k)
         )
         if found is not None:
             field = "minCount" if isinstance(group, PodGroupRequest) else "minGroupCount"
