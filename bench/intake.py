@@ -22,9 +22,9 @@ from muster.api.resources import PODS
 from muster.client.config import ClientConfig
 from muster.client.http import HTTPClient
 from muster.engine import options
-from muster.engine.informer import Informer
+from muster.engine.event_source import Informer
 from muster.engine.metrics import Metrics
-from muster.engine.pace import Pace
+from muster.client.backoff import Clock
 from muster.scheduler.cycle import Brain
 from muster.scheduler.events import KINDS, Changed, Event, Synced
 
@@ -113,7 +113,7 @@ async def over_http(port: int, count: int) -> float:
             done.set()
 
     client = HTTPClient(ClientConfig(server=f"http://127.0.0.1:{port}"))
-    informer = Informer(client, PODS, report, Pace.real())
+    informer = Informer(client, PODS, report, Clock.real())
     task = asyncio.create_task(informer.run())
     await informer.synced.wait()
     began = time.perf_counter()

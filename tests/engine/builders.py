@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.scheduler.decisions import Bind, Decision, Ref
+from muster.scheduler.decisions import Bind, Decision, Ref, SetCondition
 from muster.scheduler.events import BindFailed, BindSucceeded, Changed, Event, EvictFailed, Removed, Synced
 
 Obj = dict[str, Any]
@@ -49,7 +49,7 @@ class Profiles:
         self.profiles: dict[str, Any] = dict.fromkeys(names or ("muster",))
 
 
-class FirstNodeBrain:
+class FirstNodeScheduler:
     """Binds every pod it is told of to one node, and remembers everything it heard. Bind failures are tried again."""
 
     def __init__(self, node: str = "n1", *, again: bool = False) -> None:
@@ -92,3 +92,18 @@ class FirstNodeBrain:
 
     def results(self) -> list[Event]:
         return [event for event in self.heard if isinstance(event, BindSucceeded | BindFailed | EvictFailed)]
+
+
+def ref(obj: dict[str, Any], kind: str = "Pod") -> Ref:
+    meta = obj["metadata"]
+    return Ref(kind, meta["namespace"], meta["name"], meta["uid"])
+
+
+def condition(obj: dict[str, Any], type_: str) -> dict[str, Any]:
+    found = [each for each in obj.get("status", {}).get("conditions", []) if each["type"] == type_]
+    assert len(found) <= 1
+    return found[0] if found else {}
+
+
+def unschedulable(pod: Ref, message: str) -> SetCondition:
+    return SetCondition(pod, "PodScheduled", "False", "Unschedulable", message)

@@ -176,9 +176,9 @@ async def _epilogue(client: Client, examples: Path) -> None:
     """Why the one that waits waits, the lie of the land, and what to do next."""
     from muster.cli import explain, live, topology
     from muster.cli.source import brain_for
-    from muster.engine.gather import gather
+    from muster.engine.cluster_snapshot import take_snapshot
 
-    snapshot = await gather(client)
+    snapshot = await take_snapshot(client)
     click.echo("")
     click.echo(click.style("$ muster explain podgroup/too-large", bold=True))
     click.echo(explain.screen(explain.explain_in(snapshot, "PodGroup", "default", "too-large"), live.width()))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from muster.api.resources import Resource
     from muster.cli.source import Source
     from muster.client.protocol import Client, Obj
-    from muster.engine.served import Served
+    from muster.engine.api_discovery import ServedApis
     from muster.scheduler.explanation import Explanation
 
 MOST_EVENTS = 5
@@ -34,7 +34,7 @@ def with_few_rights(asked: Source, kind: str, namespace: str, name: str, refusal
     """What can be said from inside one namespace."""
 
     async def ask(client: Client) -> tuple[list[About], list[str]]:
-        from muster.engine.served import discover
+        from muster.engine.api_discovery import discover
 
         served = await discover(client)
         found = await _objects(client, served, kind, namespace, name)
@@ -45,7 +45,7 @@ def with_few_rights(asked: Source, kind: str, namespace: str, name: str, refusal
     return _explanation(found, namespace, tuple(dict.fromkeys(events))[-MOST_EVENTS:], refusal.message)
 
 
-async def _objects(client: Client, served: Served, kind: str, namespace: str, name: str) -> list[About]:
+async def _objects(client: Client, served: ServedApis, kind: str, namespace: str, name: str) -> list[About]:
     """The object and, for a pod or a Job, the group it is decided with: the one that knows most comes first."""
     resource = {"Pod": r.PODS, "Job": r.JOBS}.get(kind) or served.resources.get(kind)
     if resource is None:
@@ -58,7 +58,7 @@ async def _objects(client: Client, served: Served, kind: str, namespace: str, na
     return [*await _group_of(client, served, own.obj, namespace), own] if kind == "Pod" else [own]
 
 
-async def _group_of(client: Client, served: Served, pod: Obj, namespace: str) -> list[About]:
+async def _group_of(client: Client, served: ServedApis, pod: Obj, namespace: str) -> list[About]:
     about = [About("Pod", pod["metadata"]["name"], pod)]
     group = ((pod.get("spec") or {}).get("schedulingGroup") or {}).get("podGroupName")
     group = group or (pod["metadata"].get("labels") or {}).get("scheduling.muster.dev/pod-group")

@@ -32,14 +32,14 @@ PATIENCE_SECONDS = 10.0
 
 async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> list[list[Changed]]:
     """For each batch of manifests the facts that submitting it would add to the cluster of the snapshot."""
-    from muster.engine.gather import gather
+    from muster.engine.cluster_snapshot import take_snapshot
     from muster.testing.cluster import api_server
 
     facts: list[list[Changed]] = []
     async with api_server(controllers=True) as plane:
         client = plane.client
         await _prepare(client, [obj for batch in batches for obj in batch], snapshot, namespace)
-        known = {_uid(obj) for _, obj in _objects(await gather(client))}
+        known = {_uid(obj) for _, obj in _objects(await take_snapshot(client))}
         ours = Numbering(snapshot)
         # Wherever they stand: whoever submits several files expects them to know each other's classes.
         for obj in (obj for batch in batches for obj in batch if obj.get("kind") in FIRST):
@@ -48,7 +48,7 @@ async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> li
             for obj in (obj for obj in batch if obj.get("kind") not in FIRST):
                 await _create(client, obj, namespace)
             await _expanded(client)
-            new = [(kind, obj) for kind, obj in _objects(await gather(client)) if _uid(obj) not in known]
+            new = [(kind, obj) for kind, obj in _objects(await take_snapshot(client)) if _uid(obj) not in known]
             known |= {_uid(obj) for _, obj in new}
             facts.append(ours.facts(new))
     return facts

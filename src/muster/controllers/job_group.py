@@ -10,9 +10,9 @@ from typing import Any
 from muster.api.errors import ApiError
 from muster.api.resources import JOBS, POD_GROUPS, WORKLOADS
 from muster.client.protocol import Client
+from muster.controllers.events import ControllerEvents
 from muster.controllers.objects import Whole, controller_of
 from muster.controllers.pod_control import controller_reference
-from muster.controllers.recorder import Recorder
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST = 253
@@ -30,7 +30,7 @@ def wants_group(job: Whole) -> bool:
     )
 
 
-async def ensure_group(client: Client, events: Recorder, job: Whole, never_started: bool) -> JSON | None:
+async def ensure_group(client: Client, events: ControllerEvents, job: Whole, never_started: bool) -> JSON | None:
     """The Job's PodGroup, made if the Job is new; None if it has none and must do without."""
     workload_name, template_name = names_of(job)
     group_name = group_name_of(workload_name, template_name)
@@ -43,7 +43,7 @@ async def ensure_group(client: Client, events: Recorder, job: Whole, never_start
     return found
 
 
-async def _make(client: Client, events: Recorder, job: Whole, workload_name: str, template_name: str) -> JSON:
+async def _make(client: Client, events: ControllerEvents, job: Whole, workload_name: str, template_name: str) -> JSON:
     namespace, name = job.metadata.namespace, job.metadata.name
     workload = await _get(client, WORKLOADS, workload_name, job)
     if workload is None:

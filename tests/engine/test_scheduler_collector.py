@@ -1,0 +1,27 @@
+"""Metrics that are read from the scheduler at a scrape."""
+
+from __future__ import annotations
+
+from muster.engine.metrics import Metrics
+from muster.engine.scheduler_collector import SchedulerCollector
+from muster.engine.scheduler_view import view_of
+from tests.scheduler.worlds import a_gang, a_node, a_pod, a_world
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"scheduler_{name}", labels)
+
+
+def test_pods_behind_a_gate_show_as_gated():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_pod("alone", gates=["wait"]))
+    world.add(
+        a_gang("g", 2), a_pod("g-0", "g", gates=["wait"]), a_pod("g-1", "g"), a_gang("short", 2), a_pod("s-0", "short")
+    )
+    world.run()
+
+    metrics = Metrics()
+    metrics.registry.register(SchedulerCollector(view_of(world.brain), lambda: 0))
+
+    assert value(metrics, "pending_pods", queue="gated") == 3
+    assert value(metrics, "pending_pods", queue="incomplete") == 1
