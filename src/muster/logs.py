@@ -28,7 +28,7 @@ def keys(**values: Any) -> dict[str, Any]:
 
 
 class TextFormatter(logging.Formatter):
-    """`I1025 00:15:15.525108 1 binds.py:116] "Pod bound" pod="ns/name"`."""
+    """`I1025 00:15:15.525108 1 binding.py:116] "Pod bound" pod="ns/name"`."""
 
     def format(self, record: logging.LogRecord) -> str:
         severity = next((letter for level, letter in _SEVERITY if record.levelno >= level), "I")
@@ -43,7 +43,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JSONFormatter(logging.Formatter):
-    """`{"ts":1729815315525.108,"caller":"binds.py:116","msg":"Pod bound","v":0,"pod":"ns/name"}`."""
+    """`{"ts":1729815315525.108,"caller":"binding.py:116","msg":"Pod bound","v":0,"pod":"ns/name"}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Objects and brains for the engine's tests."""
+"""Objects and a scheduler for the engine's tests."""
 
 from __future__ import annotations
 

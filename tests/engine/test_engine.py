@@ -38,7 +38,7 @@ async def test_pods_that_come_later_are_bound(world: World):
     assert len(world.client.verbs("bind")) == 1
 
 
-async def test_the_brain_hears_synced_after_the_first_lists(world: World):
+async def test_the_scheduler_hears_synced_after_the_first_lists(world: World):
     await world.node()
     await world.pod("early")
     scheduler = FirstNodeScheduler()

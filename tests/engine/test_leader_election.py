@@ -138,12 +138,12 @@ def _refuse(name: str) -> None:
         raise ConnectionError("cut off")
 
 
-async def test_a_brain_that_thought_past_the_deadline_commits_nothing(world: World):
+async def test_a_scheduling_cycle_that_lasted_past_the_deadline_commits_nothing(world: World):
     class Ponderous(FirstNodeScheduler):
         def next(self, now: float):
             made = super().next(now)
             if made:
-                think(0.6)
+                block(0.6)
             return made
 
     await world.node()
@@ -158,8 +158,8 @@ async def test_a_brain_that_thought_past_the_deadline_commits_nothing(world: Wor
     assert world.client.verbs("bind") == []
 
 
-def think(seconds: float) -> None:
-    """Hold up the event loop, as a long turn of the scheduler does."""
+def block(seconds: float) -> None:
+    """Hold up the event loop, as a long scheduling cycle does."""
     time.sleep(seconds)
 
 
@@ -176,11 +176,11 @@ async def test_an_expired_lease_is_taken_by_the_next_one(world: World):
 
 
 async def test_a_lease_with_a_time_from_another_clock_is_judged_by_our_own(world: World):
-    pace = MonotonicClock()
-    future = micro_timestamp(pace.now() + 3600)
+    clock = MonotonicClock()
+    future = micro_timestamp(clock.now() + 3600)
     spec = {"holderIdentity": "skewed", "leaseDurationSeconds": 1, "renewTime": future}
     await world.direct.create(LEASES, {"metadata": {"name": "muster", "namespace": "kube-system"}, "spec": spec})
-    elector = Elector(world.direct, an_election("me"), pace)
+    elector = Elector(world.direct, an_election("me"), clock)
     task = asyncio.create_task(elector.run(lambda: None))
 
     await asyncio.wait_for(elector.leading.wait(), 5)

@@ -20,8 +20,8 @@ def an_election(identity: str, **kwargs) -> Election:
     return Election(identity, **times)
 
 
-def think(seconds: float) -> None:
-    """Hold up the event loop, as a long turn of the scheduler does."""
+def block(seconds: float) -> None:
+    """Hold up the event loop, as a long scheduling cycle does."""
     time.sleep(seconds)
 
 
@@ -51,13 +51,13 @@ class Leases:
         return None
 
 
-async def test_an_elector_in_its_own_thread_renews_while_the_engine_thinks():
+async def test_an_elector_in_its_own_thread_renews_while_the_engine_is_busy():
     leases = Leases()
     elector = ElectorThread(lambda: leases, an_election("me"), MonotonicClock())  # type: ignore[arg-type]
     task = asyncio.create_task(elector.run(lambda: None))
     await asyncio.wait_for(elector.leading.wait(), 5)
 
-    think(0.8)
+    block(0.8)
 
     assert elector.may_write()
     task.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from muster.engine.metrics import Metrics
 from muster.engine.scheduler_collector import SchedulerCollector
 from muster.engine.scheduler_view import view_of
-from tests.scheduler.worlds import a_gang, a_node, a_pod, a_world
+from tests.scheduler.worlds import a_gang, a_node, a_pod, a_world, pods
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -25,3 +25,25 @@ def test_pods_behind_a_gate_show_as_gated():
 
     assert value(metrics, "pending_pods", queue="gated") == 3
     assert value(metrics, "pending_pods", queue="incomplete") == 1
+
+
+def test_unschedulable_pods_are_counted_by_the_plugins_that_rejected_them():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_pod("big", cpu=4), a_gang("g", 2), *pods(2, "g", cpu=4)).run()
+
+    metrics = Metrics()
+    metrics.registry.register(SchedulerCollector(view_of(world.brain), lambda: 3))
+
+    assert value(metrics, "unschedulable_pods", plugin="NodeResourcesFit") == 3
+    assert value(metrics, "queued_entities", queue="unschedulable", type="podgroup") == 1
+    assert value(metrics, "queued_entities", queue="unschedulable", type="pod") == 1
+    assert value(metrics, "cache_size", type="nodes") == 1
+    assert value(metrics, "pending_async_api_calls") == 3
+
+
+def test_without_a_view_only_calls_are_counted():
+    metrics = Metrics()
+    metrics.registry.register(SchedulerCollector(None, lambda: 3))
+
+    assert value(metrics, "pending_async_api_calls") == 3
+    assert value(metrics, "cache_size", type="nodes") is None

@@ -22,6 +22,7 @@ from muster.api.resources import Resource
 from muster.client.backoff import Backoff, is_transient
 from muster.client.clock import Clock
 from muster.client.error_text import error_text
+from muster.client.objects import metadata
 from muster.client.paging import list_all
 from muster.client.protocol import Client, Obj, WatchEvent
 from muster.logs import V, keys
@@ -204,7 +205,6 @@ class Reflector:
         try:
             return msgspec.convert(item if self._convert is None else self._convert(item), self._into)
         except (msgspec.ValidationError, ValueError) as error:
-            name = (item.get("metadata") or {}).get("name", "")
-            where = keys(resource=self.resource.plural, name=name, err=str(error))
+            where = keys(resource=self.resource.plural, name=metadata(item).get("name", ""), err=str(error))
             log.error("An object cannot be read and is ignored", extra=where)
             return None

@@ -1,4 +1,4 @@
-"""Events are news: an hour after they last happened they are removed."""
+"""Removes events an hour after they last occurred."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Event(Leaf, frozen=True):
 
     @property
     def happened(self) -> float:
-        """When it was last heard of."""
+        """When it last occurred."""
         seen = (
             self.last_timestamp,
             self.event_time,
@@ -40,7 +40,7 @@ class _Event(Leaf, frozen=True):
 
 
 class EventExpiry(Controller):
-    """Sweeps instead of watching: events are many, and nobody needs them to go on the second."""
+    """Sweeps instead of watching: events are many, and need not go on the second."""
 
     name = "event-expiry"
 

@@ -65,7 +65,7 @@ class ObjectStore:
         self._handlers.append(handler)
 
     def index(self, name: str, key_of: IndexKey) -> Index:
-        """The index of that name; the first who asks says what it is by."""
+        """The index of that name; the first caller says what it is by."""
         if name not in self._indexes:
             made = self._indexes[name] = Index(key_of)
             for key, obj in self.objects.items():
@@ -124,7 +124,7 @@ class Informers:
         self._stores: dict[tuple[str, str], ObjectStore] = {}
 
     def of(self, resource: Resource, label_selector: str = "") -> ObjectStore:
-        """The store of a resource; one for all its versions. The first who asks may narrow it by labels."""
+        """The store of a resource; one for all its versions. The first caller may narrow it by labels."""
         key = (resource.group, resource.plural)
         if key not in self._stores:
             into = self._projection(key)

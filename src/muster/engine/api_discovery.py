@@ -17,7 +17,7 @@ from muster.api.errors import ApiError
 from muster.api.gates import FeatureGates
 from muster.api.groups import GROUP, HUB
 from muster.api.resources import Resource
-from muster.client.protocol import Client
+from muster.client.protocol import Client, Obj
 
 CRD_GROUP = "scheduling.muster.dev"
 OLD = "v1alpha2"
@@ -139,4 +139,5 @@ async def _plurals(client: Client, group: str, version: str) -> set[str]:
         if error.code == 404:
             return set()
         raise
-    return {str(each.get("name")) for each in answer.get("resources") or []}
+    found: list[Obj] = answer.get("resources") or []
+    return {str(each.get("name")) for each in found}

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from aiohttp import web
 from prometheus_client import generate_latest
 
 from muster.api.errors import ApiError
-from muster.client.protocol import Client
+from muster.client.protocol import Client, Obj
 from muster.engine.engine import Engine
 
 Checks = dict[str, str]  # name -> what is wrong, empty when all is well
@@ -111,15 +110,15 @@ class HealthServer:
             user = await self._review("authentication.k8s.io", "TokenReview", {"token": token})
             if not user.get("authenticated"):
                 return False
-            who: dict[str, Any] = user.get("user") or {}
-            asked = {"user": who.get("username"), "groups": who.get("groups") or [], "uid": who.get("uid") or ""}
+            who: Obj = user.get("user") or {}
+            asked: Obj = {"user": who.get("username"), "groups": who.get("groups") or [], "uid": who.get("uid") or ""}
             asked["nonResourceAttributes"] = {"path": path, "verb": "get"}
             allowed = await self._review("authorization.k8s.io", "SubjectAccessReview", asked)
         except (ApiError, ConnectionError, TimeoutError):
             return False
         return bool(allowed.get("allowed"))
 
-    async def _review(self, group: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    async def _review(self, group: str, kind: str, spec: Obj) -> Obj:
         assert self._client is not None
         path = f"/apis/{group}/v1/{kind.lower()}s"
         body = {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}

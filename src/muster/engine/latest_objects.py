@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from muster.api.resources import PODS
+from muster.client.objects import conditions, metadata
+from muster.client.protocol import Obj
 from muster.scheduler.decisions import Ref
 
 REMEMBERED = 20_000
@@ -46,13 +48,12 @@ class LatestObjects:
         known = self.look(group.kind, group.namespace, group.name)
         return getattr(getattr(known, "spec", None), "parent_composite_pod_group_name", None) is None
 
-    def answered(self, obj: dict[str, Any]) -> None:
+    def answered(self, obj: Obj) -> None:
         """Remember the server's answer to a write."""
-        meta = obj.get("metadata") or {}
-        conditions = (obj.get("status") or {}).get("conditions") or ()
+        meta = metadata(obj)
         if len(self._written) >= REMEMBERED:
             del self._written[next(iter(self._written))]
-        statuses = {str(each.get("type")): str(each.get("status")) for each in conditions}
+        statuses = {str(each.get("type")): str(each.get("status")) for each in conditions(obj)}
         self._written[str(meta.get("uid"))] = OwnWrite(str(meta.get("resourceVersion")), statuses)
 
     def forget(self, uid: str) -> None:

@@ -17,6 +17,7 @@ from muster.api.errors import ApiError
 from muster.api.resources import LEASES
 from muster.client.clock import Clock, micro_timestamp
 from muster.client.error_text import error_text
+from muster.client.objects import part
 from muster.client.protocol import Client, Obj
 from muster.logs import V, keys
 
@@ -99,7 +100,7 @@ class Elector:
         if not self.may_write():
             return
         self.lost.set()
-        spec = {**(self._observed.get("spec") or {}), "holderIdentity": "", "leaseDurationSeconds": 1}
+        spec = {**part(self._observed, "spec"), "holderIdentity": "", "leaseDurationSeconds": 1}
         spec["renewTime"] = micro_timestamp(self._clock.now())
         try:
             async with asyncio.timeout(5.0):
@@ -140,8 +141,8 @@ class Elector:
                 raise
             meta = {"name": election.name, "namespace": election.namespace}
             return await self._write(self._client.create, {"metadata": meta, "spec": self._spec({}, True)})
-        spec: dict[str, Any] = lease.get("spec") or {}
-        if spec != (self._observed.get("spec") or {}):
+        spec = part(lease, "spec")
+        if spec != part(self._observed, "spec"):
             self._observed, self._observed_at = lease, now
         self.holder = str(spec.get("holderIdentity") or "")
         mine = self.holder == election.identity
@@ -164,7 +165,7 @@ class Elector:
         self.holder = self.election.identity
         return True
 
-    def _spec(self, before: dict[str, Any], taken: bool) -> dict[str, Any]:
+    def _spec(self, before: Obj, taken: bool) -> Obj:
         now = micro_timestamp(self._clock.now())
         spec = {
             **before,
@@ -194,7 +195,7 @@ class Elector:
 
 async def active_kube_scheduler(client: Client, clock: Clock) -> str:
     """Who renews kube-scheduler's lease, empty if nobody does. Takes up to that lease's duration to be sure."""
-    before: dict[str, Any] | None = None
+    before: Obj | None = None
     until = 0.0
     while True:
         try:
@@ -203,7 +204,7 @@ async def active_kube_scheduler(client: Client, clock: Clock) -> str:
             if error.code in (403, 404):
                 return ""
             raise
-        spec: dict[str, Any] = lease.get("spec") or {}
+        spec = part(lease, "spec")
         holder = str(spec.get("holderIdentity") or "")
         if not holder:
             return ""

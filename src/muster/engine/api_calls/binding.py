@@ -16,6 +16,7 @@ from muster.api.resources import PODS
 from muster.client.backoff import Backoff, is_transient
 from muster.client.clock import Clock
 from muster.client.error_text import error_text
+from muster.client.objects import metadata, part
 from muster.client.protocol import Client, Obj
 from muster.engine.api_calls.call import BIND, ApiCall
 from muster.logs import V, keys
@@ -89,10 +90,10 @@ class BindingCall(ApiCall):
                 await backoff.wait(error)
 
     def _outcome_in(self, found: Obj) -> str | None:
-        meta, spec = found.get("metadata") or {}, found.get("spec") or {}
+        meta = metadata(found)
         if self.decision.pod.uid and meta.get("uid") != self.decision.pod.uid:
             return "the pod was deleted and another one has its name"
-        node = spec.get("nodeName")
+        node = part(found, "spec").get("nodeName")
         if node:
             return "" if node == self.decision.node else f"the pod is already bound to node {node}"
         if meta.get("deletionTimestamp"):

@@ -15,6 +15,7 @@ from muster.api.resources import PODS
 from muster.client.backoff import Backoff, is_transient
 from muster.client.clock import Clock
 from muster.client.error_text import error_text
+from muster.client.objects import conditions, metadata
 from muster.client.protocol import Client, Obj
 from muster.engine.api_calls.call import ApiCall
 from muster.engine.api_calls.patches import GONE
@@ -81,7 +82,7 @@ class EvictionCall(ApiCall):
                     known = await self._read_again(marked)
                     if known is None or isinstance(known, str):
                         return known or ""
-                    version = (known.get("metadata") or {}).get("resourceVersion")
+                    version = metadata(known).get("resourceVersion")
                 elif not is_transient(error):
                     return error_text(error, "delete", "pods")
                 reason: Exception = error
@@ -100,10 +101,12 @@ class EvictionCall(ApiCall):
             return None if error.code == 404 else ({} if is_transient(error) else error_text(error, "get", "pods"))
         except (ConnectionError, TimeoutError):
             return {}
-        if pod.uid and (found.get("metadata") or {}).get("uid") != pod.uid:
+        if pod.uid and metadata(found).get("uid") != pod.uid:
             return None
-        conditions = (found.get("status") or {}).get("conditions") or ()
-        still = any(each.get("type") == DISRUPTION_TARGET and each.get("status") == "True" for each in conditions)
-        if marked and not still:
+        if marked and not any(_is_target(each) for each in conditions(found)):
             return "its mark was taken back"
         return found
+
+
+def _is_target(condition: Obj) -> bool:
+    return condition.get("type") == DISRUPTION_TARGET and condition.get("status") == "True"

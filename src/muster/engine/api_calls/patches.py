@@ -19,6 +19,7 @@ from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, R
 from muster.client.backoff import Backoff, is_transient
 from muster.client.clock import Clock, timestamp
 from muster.client.error_text import error_text
+from muster.client.objects import conditions, metadata
 from muster.client.protocol import Client, Obj, PatchType
 from muster.engine.api_calls.call import ApiCall
 from muster.engine.api_discovery import CRD_GROUP, OLD
@@ -89,7 +90,7 @@ class PatchCall(ApiCall):
             return error.code == 404
         except (ConnectionError, TimeoutError):
             return False
-        return bool(self.about.uid) and (found.get("metadata") or {}).get("uid") != self.about.uid
+        return bool(self.about.uid) and metadata(found).get("uid") != self.about.uid
 
     async def patch(self, body: Obj, type_: PatchType) -> None:
         if self.about.uid:
@@ -188,10 +189,10 @@ class StatusPatchCall(PatchCall):
 
     async def _as_stored(self) -> tuple[str, list[Obj]]:
         found = await self.client.get(self.resource, self.about.name, self.about.namespace)
-        meta = found.get("metadata") or {}
+        meta = metadata(found)
         if self.about.uid and meta.get("uid") != self.about.uid:
             raise ApiError(404, "NotFound", "another object has its name")
-        return str(meta.get("resourceVersion")), list((found.get("status") or {}).get("conditions") or [])
+        return str(meta.get("resourceVersion")), list(conditions(found))
 
 
 class ClaimAnnotationCall(PatchCall):

@@ -84,7 +84,7 @@ class VolumeBindGate:
         if not open_claims:
             return ""
         for key in open_claims:
-            claim = self._look(KIND, *key)
+            claim: PersistentVolumeClaim | None = self._look(KIND, *key)
             name = f"{key[0]}/{key[1]}"
             if claim is None:
                 return f"the claim {name} is gone"
