@@ -63,11 +63,8 @@ class Engine:
     ) -> None:
         self.settings = settings or Settings()
         self.config = config
-        self.scheduler: SchedulerProtocol = scheduler or Brain(
-            config,
-            seed=self.settings.seed,
-            gang_scheduling=self.settings.gates.enabled(GANG_SCHEDULING),
-        )
+        gangs = self.settings.gates.enabled(GANG_SCHEDULING)
+        self.scheduler: SchedulerProtocol = scheduler or Brain(config, seed=self.settings.seed, gang_scheduling=gangs)
         self.ready = asyncio.Event()
         self.served: ServedApis | None = None
         self.stopping = False
