@@ -1,7 +1,7 @@
 """How fast watch events come in: over HTTP up to the engine's inbox, and from there into the brain.
 
 Run `python -m bench.intake [--events N]`. A server process replays recorded pod events of realistic size on a
-loopback socket; this process follows them with the engine's own informer. Each figure is printed with its
+loopback socket; this process follows them with the engine's own event source. Each figure is printed with its
 mark (25,000 events/s over HTTP, 50,000/s into the brain) and the ratio to it.
 """
 
@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 
 from muster.api.resources import PODS
+from muster.client.clock import MonotonicClock
 from muster.client.config import ClientConfig
 from muster.client.http import HTTPClient
 from muster.engine import options
-from muster.engine.informer import Informer
+from muster.engine.event_source import EventSource
 from muster.engine.metrics import Metrics
-from muster.engine.pace import Pace
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.events import KINDS, CacheSynced, Event, ObjectUpdated
 
@@ -103,7 +103,7 @@ def serve(pipe: Connection, count: int) -> None:
 
 
 async def over_http(port: int, count: int) -> float:
-    """Events a second through client, decoder and informer."""
+    """Events a second through client, decoder and event source."""
     inbox: list[Event] = []
     done = asyncio.Event()
 
@@ -113,9 +113,9 @@ async def over_http(port: int, count: int) -> float:
             done.set()
 
     client = HTTPClient(ClientConfig(server=f"http://127.0.0.1:{port}"))
-    informer = Informer(client, PODS, report, Pace.real())
-    task = asyncio.create_task(informer.run())
-    await informer.synced.wait()
+    source = EventSource(client, PODS, report, MonotonicClock())
+    task = asyncio.create_task(source.run())
+    await source.synced.wait()
     began = time.perf_counter()
     await done.wait()
     seconds = time.perf_counter() - began

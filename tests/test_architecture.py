@@ -85,6 +85,7 @@ def cycles() -> list[list[str]]:
     [
         "muster.api",
         "muster.certificates",
+        "muster.logs",
         "muster.cli",
         "muster.client",
         "muster.controllers",

@@ -15,6 +15,7 @@ from muster.cli.main import run
 from muster.cli.simulate import Answer, simulate
 from muster.cli.submission import EXPANDED
 from muster.scheduler.simulation.snapshot import Snapshot
+from muster.server.served_kinds import build_registry
 from tests.cli.snapshots import snapshot_of
 from tests.scheduler.worlds import a_node, a_world
 

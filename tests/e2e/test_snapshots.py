@@ -15,10 +15,10 @@ from e2e.kube.cluster import RealCluster
 from muster.cli.main import run
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
-from muster.engine.gather import gather
+from muster.engine.cluster_snapshot import take_snapshot
 from muster.scheduler.explain.explain import explain, find
 from muster.scheduler.runtime.config import default_config
-from muster.scheduler.simulation.snapshot import Snapshot, decode, encode, scheduler_of
+from muster.scheduler.simulation.snapshot import Snapshot, brain_of, decode, encode
 from muster.testing.cluster import Cluster
 from tests.e2e.processes import Kubectl
 
@@ -55,7 +55,7 @@ async def _collect(kubeconfig: Path, runner: subprocess.Popen[str]) -> list[Snap
     async with HTTPClient(load(kubeconfig, None)) as client:
         before = b""
         while runner.poll() is None:
-            snapshot = await gather(client)
+            snapshot = await take_snapshot(client)
             now = encode(snapshot)
             if now == before:
                 found[now] = decode(now)
@@ -72,7 +72,7 @@ def _verdicts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             said = next((c for c in conditions if c.type.endswith("InitiallyScheduled") and c.status == "False"), None)
             if said is None or (said.reason not in SAME and said.reason not in WAITS):
                 continue
-            brain = scheduler_of(snapshot, default_config(*sorted({*snapshot.schedulers, "default-scheduler"})))
+            brain = brain_of(snapshot, default_config(*sorted({*snapshot.schedulers, "default-scheduler"})))
             target = find(brain, kind, obj.metadata.namespace, obj.metadata.name)
             if target is not None:
                 yield said.reason, explain(brain, target, lambda sources: ()).verdict

@@ -1,10 +1,10 @@
-"""Objects and brains for the engine's tests."""
+"""Objects and a scheduler for the engine's tests."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from muster.scheduler.interface.decisions import Bind, Decision
+from muster.scheduler.interface.decisions import Bind, Decision, SetCondition
 from muster.scheduler.interface.events import (
     BindFailed,
     BindSucceeded,
@@ -58,7 +58,7 @@ class Profiles:
         self.profiles: dict[str, Any] = dict.fromkeys(names or ("muster",))
 
 
-class FirstNodeBrain:
+class FirstNodeScheduler:
     """Binds every pod it is told of to one node, and remembers everything it heard. Bind failures are tried again."""
 
     def __init__(self, node: str = "n1", *, again: bool = False) -> None:
@@ -101,3 +101,18 @@ class FirstNodeBrain:
 
     def results(self) -> list[Event]:
         return [event for event in self.heard if isinstance(event, BindSucceeded | BindFailed | EvictionFailed)]
+
+
+def ref(obj: dict[str, Any], kind: str = "Pod") -> ObjectRef:
+    meta = obj["metadata"]
+    return ObjectRef(kind, meta["namespace"], meta["name"], meta["uid"])
+
+
+def condition(obj: dict[str, Any], type_: str) -> dict[str, Any]:
+    found = [each for each in obj.get("status", {}).get("conditions", []) if each["type"] == type_]
+    assert len(found) <= 1
+    return found[0] if found else {}
+
+
+def unschedulable(pod: ObjectRef, message: str) -> SetCondition:
+    return SetCondition(pod, "PodScheduled", "False", "Unschedulable", message)

@@ -14,6 +14,7 @@ from muster.client.local import LocalClient
 from muster.engine import options
 from muster.engine.engine import Engine
 from muster.engine.settings import Settings
+from tests.client.clocks import QuickClock
 from tests.engine.builders import a_pod, a_pod_group
 from tests.engine.conftest import World, a_world, eventually
 from tests.engine.faulty import FaultyClient
@@ -95,7 +96,7 @@ async def reap(world: World, crowded: list[str]) -> None:
 
 def an_engine(world: World, client: FaultyClient) -> Engine:
     source = options.source(None)
-    return Engine(client, options.config(source), Settings(patience=0.0), pace=world.quick())
+    return Engine(client, options.config(source), Settings(patience=0.0), clock=QuickClock())
 
 
 async def pods(world: World) -> list[dict[str, Any]]:
