@@ -19,7 +19,7 @@ from muster.cli import exits
 from muster.cli.main import run
 from muster.plane.options import Options
 from muster.plane.plane import Plane
-from tests.engine.builders import a_node, a_pod
+from muster.testing import a_node, a_pod
 from tests.engine.conftest import eventually
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -67,7 +67,7 @@ async def test_the_process_schedules_serves_its_pages_and_stops_cleanly(tmp_path
     kubeconfig, log, port = tmp_path / "kubeconfig", tmp_path / "decisions.jsonl", spare_port()
     async with a_plane(kubeconfig) as plane:
         await plane.client.create(NODES, a_node("n1"))
-        await plane.client.create(PODS, a_pod("p"))
+        await plane.client.create(PODS, a_pod("p", schedulerName="muster"))
         process = await muster(
             "scheduler",
             f"--kubeconfig={kubeconfig}",

@@ -18,6 +18,7 @@ from muster.client.protocol import Page, WatchEvent
 from muster.engine.informer import Informer
 from muster.engine.pace import Pace
 from muster.scheduler.events import Changed, Event, Removed
+from tests.build.examples import examples
 
 OLD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", True)
 
@@ -170,7 +171,7 @@ def a_history(draw: st.DrawFn) -> tuple[list[tuple[str, str, int]], list[int]]:
     return history, draw(st.lists(st.integers(0, 30), max_size=4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(a_history(), st.booleans())
 def test_whatever_breaks_every_change_is_heard_once_and_in_order(history: Any, expire: bool):
     told, cuts = history

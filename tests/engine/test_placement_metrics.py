@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from muster.engine.metrics import Metrics
 from muster.scheduler.world import Judged
-from tests.scheduler.worlds import RACK, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import a_world
 
 
 def racks():

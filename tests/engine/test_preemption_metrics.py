@@ -9,7 +9,8 @@ from muster.engine.metrics import BrainView, Metrics
 from muster.scheduler.decisions import Decision, Evict, Ref, SetCondition
 from muster.scheduler.events import Changed, EvictFailed, Removed
 from muster.scheduler.preemption.round import NO_VICTIMS, NOMINATED, REFUSED, Round
-from tests.scheduler.worlds import a_gang, a_node, a_pod, a_world, pods
+from tests.build.objects import a_gang, a_node, a_pod, pods
+from tests.build.scheduler import a_world
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:

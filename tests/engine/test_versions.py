@@ -13,7 +13,6 @@ from muster.engine import options
 from muster.engine.engine import Engine
 from muster.engine.membership import LABEL
 from muster.engine.served import CRD_GROUP, CRDS, NATIVE_OLD
-from tests.engine.builders import a_pod
 from tests.engine.conftest import World, eventually
 from tests.engine.faulty import FaultyClient
 
@@ -89,9 +88,7 @@ async def test_a_gang_of_kubernetes_1_36_is_bound_and_told_in_its_own_words(worl
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": "PodGroup"}
     await world.direct.create(OLD, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
     for number in range(2):
-        pod = a_pod(f"g-{number}")
-        pod["spec"]["schedulingGroup"] = {"podGroupName": "g"}
-        await world.direct.create(PODS, pod)
+        await world.pod(f"g-{number}", group="g")
 
     engine = await start(world, Kubernetes136(LocalClient(world.server)))
 

@@ -9,7 +9,9 @@ from muster.api.groups import DISRUPTION_TARGET
 from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from muster.scheduler.decisions import Bind, Evict, Nominate, Ref, SelectNode, SetCondition
 from muster.scheduler.events import BindFailed, EvictFailed
-from tests.engine.builders import FirstNodeBrain, a_pod_group
+from muster.testing import a_pod_group
+from tests.build.manifests import in_version
+from tests.engine.builders import FirstNodeBrain
 from tests.engine.conftest import World, eventually
 from tests.engine.faulty import failing
 
@@ -107,7 +109,7 @@ async def test_an_empty_nomination_takes_the_node_away(world: World):
 
 
 async def test_a_group_condition_is_written_in_the_served_version(world: World):
-    group = await world.direct.create(POD_GROUPS, a_pod_group("g"), "default")
+    group = await world.direct.create(POD_GROUPS, in_version(a_pod_group("g", min_count=2), "v1beta1"), "default")
     brain, engine = await quiet(world)
     about = ref(group, "PodGroup")
 

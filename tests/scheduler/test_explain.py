@@ -8,7 +8,8 @@ import msgspec
 
 from muster.api import types
 from muster.scheduler.explain import Explanation, explain, find
-from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 
 
 def explained(world: TestWorld, kind: str, name: str) -> Explanation:

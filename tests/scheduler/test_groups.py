@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from muster.scheduler.faults import find_fault
 from muster.scheduler.groups import Forest, Group
 from muster.scheduler.planning.demand import GroupKey
-from tests.scheduler.worlds import a_composite, a_gang, a_pod
+from tests.build.examples import examples
+from tests.build.objects import a_composite, a_gang, a_pod
 
 TREE = [
     a_composite("top", 2),
@@ -41,7 +42,7 @@ def complete() -> Forest:
     return forest
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.permutations(TREE))
 def test_counters_do_not_depend_on_the_order_of_arrival(things: list):
     forest = Forest()
@@ -52,7 +53,7 @@ def test_counters_do_not_depend_on_the_order_of_arrival(things: list):
     assert (top.admissible, top.gated, top.pending_below) == (True, 1, 5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.permutations(TREE), st.data())
 def test_what_is_taken_away_and_put_back_leaves_no_trace(things: list, data: st.DataObject):
     forest = complete()
@@ -89,7 +90,7 @@ def test_a_placeholder_parent_is_the_root_until_it_is_seen():
     assert leaf.root().seen
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.permutations([("x", "y"), ("y", "z"), ("z", "x")]))
 def test_a_ring_is_found_in_any_order_and_mended_by_cutting_it(edges: list[tuple[str, str]]):
     forest = Forest()

@@ -11,7 +11,8 @@ from muster.api import groups as api
 from muster.api import types
 from muster.scheduler import decisions as d
 from muster.scheduler import events
-from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 
 HIGH, LOW = 100, 10
 MARK = types.Condition(

@@ -15,6 +15,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.build.examples import examples
 
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
@@ -198,6 +199,6 @@ class DiskMachine(StoreMachine):
 
 
 TestMemoryStore = StoreMachine.TestCase
-TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestMemoryStore.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 TestSqliteStore = DiskMachine.TestCase
-TestSqliteStore.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestSqliteStore.settings = settings(max_examples=examples(25), stateful_step_count=30, deadline=None)
