@@ -63,6 +63,7 @@ async def page(url: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
+@pytest.mark.slow
 async def test_the_process_schedules_serves_its_pages_and_stops_cleanly(tmp_path: Path):
     kubeconfig, log, port = tmp_path / "kubeconfig", tmp_path / "decisions.jsonl", spare_port()
     async with a_plane(kubeconfig) as plane:
@@ -102,6 +103,7 @@ async def test_the_process_schedules_serves_its_pages_and_stops_cleanly(tmp_path
     assert said.startswith(b"The same decisions")
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_down_is_waited_for_and_readyz_says_so(tmp_path: Path):
     kubeconfig, port = tmp_path / "kubeconfig", spare_port()
     async with a_plane(kubeconfig):
