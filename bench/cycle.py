@@ -20,7 +20,7 @@ from muster.scheduler.events import BindSucceeded, Changed, Event, Synced
 
 
 def node_added(number: int) -> Changed:
-    return Changed("Node", a_node(f"n{number}", labels={RACK: f"r{number // PER_RACK}"}))
+    return Changed("Node", a_node(f"n{number}", labels={RACK: f"r{number // PER_RACK}"}, uid=f"n{number}"))
 
 
 def pod_changed(name: str, group: str | None, node: str = "") -> Changed:

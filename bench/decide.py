@@ -33,7 +33,7 @@ def a_cluster(size: int) -> Cluster:
     cluster = Cluster()
     for number in range(size):
         labels = {ZONE: f"zone-{number % 3}"}
-        cluster.change("Node", a_node(f"node-{number}", "64", "256Gi", labels, {"ephemeral-storage": "500Gi"}))
+        cluster.change("Node", a_node(f"node-{number}", "64", "256Gi", labels, ephemeral_storage="500Gi"))
     return cluster
 
 

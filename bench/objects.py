@@ -25,11 +25,15 @@ def a_node(
     cpu: str = "4",
     memory: str = "32Gi",
     labels: Mapping[str, str] | None = None,
-    room: Mapping[str, str] | None = None,
+    *,
+    uid: str = "",
+    **room: str,
 ) -> types.Node:
-    meta = {"name": name, "uid": name, "labels": {HOSTNAME: name, **(labels or {})}}
-    allocatable = {"cpu": cpu, "memory": memory, "pods": "110", **(room or {})}
-    return msgspec.convert({"metadata": meta, "status": {"allocatable": allocatable}}, types.Node)
+    """A node; further resources are keywords, with `_` for `-`."""
+    more = {resource.replace("_", "-"): amount for resource, amount in room.items()}
+    meta = {"name": name, "uid": uid, "labels": {HOSTNAME: name, **(labels or {})}}
+    status = {"allocatable": {"cpu": cpu, "memory": memory, "pods": "110", **more}}
+    return msgspec.convert({"metadata": meta, "status": status}, types.Node)
 
 
 def a_pod(
@@ -54,8 +58,10 @@ def a_pod(
     if node:
         body["nodeName"] = node
     meta = {"name": name, "namespace": namespace, "uid": name, "labels": labels, "creationTimestamp": CREATED}
-    status = {"phase": "Running" if node else "Pending", "startTime": CREATED} if started else {}
-    return msgspec.convert({"metadata": meta, "spec": body, "status": status}, types.Pod)
+    pod: Obj = {"metadata": meta, "spec": body}
+    if started:
+        pod["status"] = {"phase": "Running" if node else "Pending", "startTime": CREATED}
+    return msgspec.convert(pod, types.Pod)
 
 
 def a_gang(

@@ -61,10 +61,10 @@ def ranked_pod(
     name: str, cpu: str, priority: int, group: str | None = None, node: str | None = None, **spec: Any
 ) -> types.Pod:
     """A pod with a priority and a start time; `port` is a port of its node."""
-    container: dict[str, Any] = {}
+    container: dict[str, Any] = {"name": "c"}
     if port := spec.pop("port", None):
         container["ports"] = [{"hostPort": port, "containerPort": port, "protocol": "TCP"}]
-    fields = {"priority": priority, "container": container, "started": True, **spec}
+    fields = {"priority": priority, "labels": {}, "container": container, "started": True, **spec}
     return a_pod(name, cpu, "100Mi", group=group, node=node, **fields)
 
 
