@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from bench.objects import running_pod
 from muster.api.resources import PODS
 from muster.client.clock import MonotonicClock
 from muster.client.config import ClientConfig
@@ -34,49 +35,11 @@ NODES = 5000
 REPEATS = 3  # the best counts: others use the machine too
 
 
-def a_pod(number: int, version: int) -> dict[str, Any]:
-    """A pod of about 3.4 kB, as a real cluster sends it: bound, running, with managed fields."""
-    container = {
-        "name": "main",
-        "image": "registry.example.com/team/service:1.2.3",
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
-        "env": [{"name": f"SETTING_{i}", "value": f"value-{i}"} for i in range(24)],
-        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
-        "terminationMessagePath": "/dev/termination-log",
-        "imagePullPolicy": "IfNotPresent",
-    }
-    filler = {"f:spec": {f"f:field{i}": {} for i in range(86)}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"pod-{number}",
-            "namespace": "default",
-            "uid": f"uid-{number}",
-            "resourceVersion": str(version),
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {"app": f"app-{number % 50}", "pod-template-hash": "abcdef"},
-            "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": filler}],
-        },
-        "spec": {
-            "schedulerName": "default-scheduler",
-            "nodeName": f"node-{number % NODES}",
-            "containers": [container],
-            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
-        },
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": name, "status": "True"} for name in ("Ready", "PodScheduled", "Initialized")],
-            "podIP": "10.0.0.1",
-            "containerStatuses": [{"name": "main", "ready": True, "restartCount": 0, "image": "x" * 60}],
-        },
-    }
-
-
 def serve(pipe: Connection, count: int) -> None:
     """A bare HTTP server: an empty list, then all events on the watch as fast as they are taken."""
     lines = [
-        json.dumps({"type": "ADDED", "object": a_pod(number, number + 10)}, separators=(",", ":")).encode() + b"\n"
+        json.dumps({"type": "ADDED", "object": running_pod(number, number + 10, NODES)}, separators=(",", ":")).encode()
+        + b"\n"
         for number in range(count)
     ]
     blocks = [b"".join(lines[at : at + 64]) for at in range(0, count, 64)]
@@ -135,7 +98,10 @@ def into_the_brain(count: int) -> float:
         }
         brain.handle(ObjectUpdated("Node", msgspec.convert(node, KINDS["Node"])), 0.0)
     brain.handle(CacheSynced(), 0.0)
-    pods = [ObjectUpdated("Pod", msgspec.convert(a_pod(number, number), KINDS["Pod"])) for number in range(count)]
+    pods = [
+        ObjectUpdated("Pod", msgspec.convert(running_pod(number, number, NODES), KINDS["Pod"]))
+        for number in range(count)
+    ]
     gc.collect()
     gc.freeze()
     began = time.perf_counter()

@@ -21,7 +21,7 @@ from muster.cli.main import run
 from muster.engine.engine import Engine
 from muster.plane.options import Options
 from muster.plane.plane import Plane
-from tests.engine.builders import a_node, a_pod
+from muster.testing import a_node, a_pod
 from tests.engine.conftest import eventually
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -65,11 +65,12 @@ async def page(url: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
+@pytest.mark.slow
 async def test_the_process_schedules_serves_its_pages_and_stops_cleanly(tmp_path: Path):
     kubeconfig, log, port = tmp_path / "kubeconfig", tmp_path / "decisions.jsonl", spare_port()
     async with a_plane(kubeconfig) as plane:
         await plane.client.create(NODES, a_node("n1"))
-        await plane.client.create(PODS, a_pod("p"))
+        await plane.client.create(PODS, a_pod("p", schedulerName="muster"))
         process = await muster(
             "scheduler",
             f"--kubeconfig={kubeconfig}",
@@ -104,6 +105,7 @@ async def test_the_process_schedules_serves_its_pages_and_stops_cleanly(tmp_path
     assert said.startswith(b"The same decisions")
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_down_is_waited_for_and_readyz_says_so(tmp_path: Path):
     kubeconfig, port = tmp_path / "kubeconfig", spare_port()
     async with a_plane(kubeconfig):

@@ -16,8 +16,9 @@ from muster.cli.simulate import simulate
 from muster.engine.cluster_snapshot import take_snapshot
 from muster.scheduler.simulation.snapshot import decode, encode
 from muster.testing.cluster import Cluster, api_server
+from tests.build.objects import a_node, a_pod
+from tests.build.scheduler import a_world
 from tests.cli.snapshots import saved, snapshot_of
-from tests.scheduler.worlds import a_node, a_pod, a_world
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NODES = ["--nodes", "64", "--node-gpu", "8"]

@@ -18,7 +18,7 @@ from muster.client.kubeconfig import load
 from muster.engine.cluster_snapshot import take_snapshot
 from muster.scheduler.explain.explain import explain, find
 from muster.scheduler.runtime.config import default_config
-from muster.scheduler.simulation.snapshot import Snapshot, brain_of, decode, encode
+from muster.scheduler.simulation.snapshot import Snapshot, decode, encode, scheduler_of
 from muster.testing.cluster import Cluster
 from tests.e2e.processes import Kubectl
 
@@ -72,7 +72,7 @@ def _verdicts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             said = next((c for c in conditions if c.type.endswith("InitiallyScheduled") and c.status == "False"), None)
             if said is None or (said.reason not in SAME and said.reason not in WAITS):
                 continue
-            brain = brain_of(snapshot, default_config(*sorted({*snapshot.schedulers, "default-scheduler"})))
+            brain = scheduler_of(snapshot, default_config(*sorted({*snapshot.schedulers, "default-scheduler"})))
             target = find(brain, kind, obj.metadata.namespace, obj.metadata.name)
             if target is not None:
                 yield said.reason, explain(brain, target, lambda sources: ()).verdict

@@ -1,4 +1,4 @@
-"""Objects and a scheduler for the engine's tests."""
+"""Brains for the engine's tests."""
 
 from __future__ import annotations
 
@@ -15,40 +15,6 @@ from muster.scheduler.interface.events import (
     ObjectUpdated,
 )
 from muster.scheduler.interface.keys import ObjectRef
-
-Obj = dict[str, Any]
-
-
-def a_node(name: str, cpu: str = "8") -> Obj:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "status": {
-            "allocatable": {"cpu": cpu, "memory": "32Gi", "pods": "110"},
-            "capacity": {"cpu": cpu, "memory": "32Gi", "pods": "110"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-
-
-def a_pod(name: str, *, scheduler: str = "muster", cpu: str = "1", labels: dict[str, str] | None = None) -> Obj:
-    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
-        "spec": {"schedulerName": scheduler, "containers": [container]},
-    }
-
-
-def a_pod_group(name: str, minimum: int = 2) -> Obj:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}},
-    }
 
 
 class Profiles:

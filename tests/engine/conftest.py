@@ -16,8 +16,9 @@ from muster.engine.settings import Settings
 from muster.server.core import ApiServer
 from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
+from muster.testing import a_node, a_pod
 from tests.client.clocks import QuickClock
-from tests.engine.builders import FirstNodeScheduler, Profiles, a_node, a_pod
+from tests.engine.builders import FirstNodeScheduler, Profiles
 from tests.engine.faulty import FaultyClient
 
 
@@ -31,10 +32,10 @@ class World:
         self.running: list[tuple[Engine, asyncio.Task[None]]] = []
 
     async def node(self, name: str = "n1", cpu: str = "8") -> dict[str, Any]:
-        return await self.direct.create(NODES, a_node(name, cpu))
+        return await self.direct.create(NODES, a_node(name, cpu=cpu))
 
-    async def pod(self, name: str, **kwargs: Any) -> dict[str, Any]:
-        return await self.direct.create(PODS, a_pod(name, **kwargs))
+    async def pod(self, name: str, cpu: str = "1", **kwargs: Any) -> dict[str, Any]:
+        return await self.direct.create(PODS, a_pod(name, cpu=cpu, schedulerName="muster", **kwargs))
 
     async def get(self, name: str) -> dict[str, Any]:
         return await self.direct.get(PODS, name, "default")

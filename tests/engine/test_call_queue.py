@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from muster.engine.api_calls.call import BIND, EVENT, STATUS, ApiCall, Barrier
 from muster.engine.call_queue import CallQueue, ConcurrencyLimits
+from tests.build.examples import examples
 
 
 class Step(ApiCall):
@@ -37,7 +38,7 @@ def crash(error: BaseException) -> None:
 a_step = st.tuples(st.sampled_from("abc"), st.sampled_from([BIND, STATUS, EVENT]), st.integers(0, 3), st.booleans())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(a_step, min_size=1, max_size=20))
 def test_calls_to_one_object_never_overlap_and_keep_their_order(steps: list[tuple[str, int, int, bool]]):
     log: list[tuple[str, int]] = []

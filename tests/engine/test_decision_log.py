@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from muster.api.resources import PODS, Resource
+from muster.api.resources import Resource
 from muster.engine import options
-from muster.engine.engine import Engine, Settings
+from muster.engine.engine import Engine
+from muster.engine.settings import Settings
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.simulation.decision_log import Header, replay
+from muster.testing import a_pod_group
+from tests.build.manifests import in_version
 from tests.client.clocks import QuickClock
-from tests.engine.builders import a_pod, a_pod_group
 from tests.engine.conftest import World, eventually
 
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
@@ -35,11 +36,9 @@ async def start(world: World, log: Path | None = None) -> Engine:
 
 
 async def a_gang(world: World, name: str, size: int, minimum: int, cpu: str = "1") -> None:
-    await world.direct.create(POD_GROUPS, a_pod_group(name, minimum), "default")
+    await world.direct.create(POD_GROUPS, in_version(a_pod_group(name, min_count=minimum), "v1beta1"), "default")
     for number in range(size):
-        pod: dict[str, Any] = a_pod(f"{name}-{number}", cpu=cpu)
-        pod["spec"]["schedulingGroup"] = {"podGroupName": name}
-        await world.direct.create(PODS, pod)
+        await world.pod(f"{name}-{number}", group=name, cpu=cpu)
 
 
 async def test_a_decision_log_replays_to_the_same_bytes(world: World, tmp_path: Path):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from muster.api.resources import PODS, Resource
+from muster.api.resources import Resource
 from muster.engine import options
 from muster.engine.engine import Engine, Settings
+from muster.testing import a_pod_group
+from tests.build.manifests import in_version
 from tests.client.clocks import QuickClock
-from tests.engine.builders import FirstNodeScheduler, a_pod, a_pod_group
+from tests.engine.builders import FirstNodeScheduler
 from tests.engine.conftest import World, eventually
 
 
@@ -68,11 +69,9 @@ async def start(world: World, log: Path | None = None) -> Engine:
 
 
 async def a_gang(world: World, name: str, size: int, minimum: int, cpu: str = "1") -> None:
-    await world.direct.create(POD_GROUPS, a_pod_group(name, minimum), "default")
+    await world.direct.create(POD_GROUPS, in_version(a_pod_group(name, min_count=minimum), "v1beta1"), "default")
     for number in range(size):
-        pod: dict[str, Any] = a_pod(f"{name}-{number}", cpu=cpu)
-        pod["spec"]["schedulingGroup"] = {"podGroupName": name}
-        await world.direct.create(PODS, pod)
+        await world.pod(f"{name}-{number}", group=name, cpu=cpu)
 
 
 async def test_a_gang_that_fits_is_bound_whole(world: World):

@@ -11,7 +11,7 @@ from muster.scheduler.interface.events import EvictionFailed, ObjectDeleted, Obj
 from muster.scheduler.interface.keys import ObjectRef
 from muster.scheduler.placement.verdict import Judged
 from muster.scheduler.preemption.result import NO_VICTIMS, NOMINATED, REFUSED, PreemptionAttempt
-from tests.scheduler.worlds import a_pod
+from tests.build.objects import a_pod
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:

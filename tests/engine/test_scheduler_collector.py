@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from muster.engine.metrics import Metrics
 from muster.engine.scheduler_collector import SchedulerCollector
-from tests.scheduler.worlds import a_gang, a_node, a_pod, a_world, pods
+from tests.build.objects import a_gang, a_node, a_pod, pods
+from tests.build.scheduler import a_world
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:

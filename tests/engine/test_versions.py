@@ -14,7 +14,6 @@ from muster.engine.api_discovery import CRD_GROUP, CRDS, NATIVE_OLD
 from muster.engine.engine import Engine
 from muster.engine.group_membership import LABEL
 from tests.client.clocks import QuickClock
-from tests.engine.builders import a_pod
 from tests.engine.conftest import World, eventually
 from tests.engine.faulty import FaultyClient
 
@@ -90,9 +89,7 @@ async def test_a_gang_of_kubernetes_1_36_is_bound_and_told_in_its_own_words(worl
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": "PodGroup"}
     await world.direct.create(OLD, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
     for number in range(2):
-        pod = a_pod(f"g-{number}")
-        pod["spec"]["schedulingGroup"] = {"podGroupName": "g"}
-        await world.direct.create(PODS, pod)
+        await world.pod(f"g-{number}", group="g")
 
     engine = await start(world, Kubernetes136(LocalClient(world.server)))
 

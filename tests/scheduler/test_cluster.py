@@ -11,8 +11,8 @@ from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.node_columns import NodeColumns
 from muster.scheduler.interface import cluster_events
 from muster.scheduler.runtime.profile import default_profile
-from tests.scheduler.constraints.builders import ZONE, a_cluster, a_node, a_pod, asked
-from tests.scheduler.evaluators import evaluator_of
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.objects import TOPOLOGY_ZONE, a_node, a_pod
 
 PROFILE = default_profile()
 
@@ -25,7 +25,7 @@ def cpu(cluster: Cluster, name: str = "n0") -> int:
 
 
 def test_a_node_becomes_a_column():
-    cluster = a_cluster(a_node("n0", cpu="2500m", memory="1Gi", pods=7, gpu=3))
+    cluster = a_cluster(a_node("n0", cpu="2500m", memory="1Gi", pods=7, extended={"example.com/gpu": 3}))
     room = dict(zip(cluster.resources, cluster.alloc[:, 0].tolist(), strict=True))
     assert room == {"cpu": 2500, "memory": 1024**3, "pods": 7, "example.com/gpu": 3}
     assert cluster.names == ["n0"]
@@ -33,19 +33,19 @@ def test_a_node_becomes_a_column():
 
 
 def test_columns_grow_with_the_number_of_nodes_and_keep_what_they_hold():
-    cluster = a_cluster(a_node("n0", zone="a"), a_pod("p", cpu=1, on="n0", labels={"app": "x"}))
-    cluster.labels(ZONE)
+    cluster = a_cluster(a_node("n0", topology_zone="a"), a_pod("p", cpu=1, node="n0", labels={"app": "x"}))
+    cluster.labels(TOPOLOGY_ZONE)
     cluster.image_sizes("app:latest")
     for i in range(1, 300):
-        cluster.change("Node", a_node(f"n{i}", zone="b"))
+        cluster.change("Node", a_node(f"n{i}", topology_zone="b"))
     assert cluster.size == 300
     assert cpu(cluster) == 1000
-    assert cluster.label_value(ZONE, int(cluster.labels(ZONE)[0])) == "a"
-    assert (cluster.labels(ZONE) == cluster.label_id(ZONE, "b")).sum() == 299
+    assert cluster.label_value(TOPOLOGY_ZONE, int(cluster.labels(TOPOLOGY_ZONE)[0])) == "a"
+    assert (cluster.labels(TOPOLOGY_ZONE) == cluster.label_id(TOPOLOGY_ZONE, "b")).sum() == 299
 
 
 def test_a_removed_nodes_slot_is_used_again():
-    cluster = a_cluster(a_node("n0", zone="a", cpu=9), a_node("n1"))
+    cluster = a_cluster(a_node("n0", topology_zone="a", cpu=9), a_node("n1"))
     question = asked(cluster, a_pod())
     assert question.nodes == {"n0", "n1"}
     assert cluster.remove("Node", "", "n0") == {cluster_events.NODE_REMOVED}
@@ -53,7 +53,7 @@ def test_a_removed_nodes_slot_is_used_again():
     assert question.nodes == {"n1"}
     cluster.change("Node", a_node("n2"))
     assert cluster.index["n2"] == 0
-    assert cluster.labels(ZONE)[0] == 0
+    assert cluster.labels(TOPOLOGY_ZONE)[0] == 0
     assert question.nodes == {"n1", "n2"}
     assert cluster.remove("Node", "", "never was") == cluster_events.NOTHING
 
@@ -101,8 +101,8 @@ def test_ranks_do_not_depend_on_arrival_even_when_they_collide(monkeypatch):
 
 
 def test_labels_nobody_has_have_no_id():
-    cluster = a_cluster(a_node("n0", zone="a"))
-    assert cluster.label_id(ZONE, "b") == 0
+    cluster = a_cluster(a_node("n0", topology_zone="a"))
+    assert cluster.label_id(TOPOLOGY_ZONE, "b") == 0
     assert cluster.labels("never")[0] == 0
 
 
@@ -110,7 +110,7 @@ def test_labels_nobody_has_have_no_id():
 
 
 def test_a_bound_pod_counts_on_its_node():
-    cluster = a_cluster(a_node(), a_pod("p", cpu=2, memory=None, on="n0"))
+    cluster = a_cluster(a_node(), a_pod("p", cpu=2, memory=None, node="n0"))
     assert cpu(cluster) == 2000
     assert cluster.used[2, 0] == 1
     assert cluster.nonzero[:, 0].tolist() == [2000, 200 * 1024**2]
@@ -126,15 +126,15 @@ def test_a_pod_without_a_node_does_not_count():
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_frees_its_room(phase):
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    assert cluster.change("Pod", a_pod("p", on="n0", phase=phase)) == {cluster_events.POD_GONE}
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
+    assert cluster.change("Pod", a_pod("p", node="n0", phase=phase)) == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
-    assert cluster.change("Pod", a_pod("p", on="n0", phase=phase)) == cluster_events.NOTHING
+    assert cluster.change("Pod", a_pod("p", node="n0", phase=phase)) == cluster_events.NOTHING
 
 
 def test_a_pod_being_deleted_keeps_its_room_until_it_is_gone():
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    cluster.change("Pod", a_pod("p", on="n0", deleting=True))
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
+    cluster.change("Pod", a_pod("p", node="n0", deleting=True))
     assert cpu(cluster) == 1000
     assert cluster.remove("Pod", "ns", "p") == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
@@ -142,50 +142,50 @@ def test_a_pod_being_deleted_keeps_its_room_until_it_is_gone():
 
 
 def test_an_update_that_changes_nothing_the_scheduler_reads_is_no_news():
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
     before = cluster.usage_log.end
-    running = a_pod("p", on="n0", phase="Running", terminationGracePeriodSeconds=5)
+    running = a_pod("p", node="n0", phase="Running", terminationGracePeriodSeconds=5)
     assert cluster.change("Pod", running) == cluster_events.NOTHING
     assert cluster.usage_log.end == before
-    assert cluster.pods["ns-p"].pod is running
+    assert cluster.pods["pod-p"].pod is running
 
 
 def test_a_resized_pod_counts_with_its_new_size():
-    cluster = a_cluster(a_node(), a_pod("p", cpu=1, on="n0"))
-    assert cluster_events.POD_CHANGED in cluster.change("Pod", a_pod("p", cpu=3, on="n0"))
+    cluster = a_cluster(a_node(), a_pod("p", cpu=1, node="n0"))
+    assert cluster_events.POD_CHANGED in cluster.change("Pod", a_pod("p", cpu=3, node="n0"))
     assert cpu(cluster) == 3000
 
 
 def test_a_pod_on_an_unknown_node_counts_when_the_node_comes():
-    cluster = a_cluster(a_pod("p", on="n0"))
-    assert cluster.pods["ns-p"].slot == -1
+    cluster = a_cluster(a_pod("p", node="n0"))
+    assert cluster.pods["pod-p"].slot == -1
     cluster.change("Node", a_node("n0"))
     assert cpu(cluster) == 1000
 
 
 def test_pods_of_a_removed_node_wait_for_it_to_come_back_or_leave():
-    cluster = a_cluster(a_node("n0"), a_pod("p", on="n0"), a_pod("q", on="n0"))
+    cluster = a_cluster(a_node("n0"), a_pod("p", node="n0"), a_pod("q", node="n0"))
     cluster.remove("Node", "", "n0")
     assert not cluster.used.any()
     cluster.remove("Pod", "ns", "q")
     cluster.change("Node", a_node("n0"))
     assert cpu(cluster) == 1000
-    assert set(cluster.pods) == {"ns-p"}
+    assert set(cluster.pods) == {"pod-p"}
 
 
 def test_a_pod_that_loses_its_node_no_longer_counts():
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
     assert cluster.change("Pod", a_pod("p")) == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
 
 
 def test_a_new_pod_of_the_same_name_means_that_the_old_one_is_gone():
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    again = a_pod("p", on="n0", cpu=2)
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
+    again = a_pod("p", node="n0", cpu=2)
     again = msgspec.structs.replace(again, metadata=msgspec.structs.replace(again.metadata, uid="other"))
     cluster.change("Pod", again)
     assert cpu(cluster) == 2000
-    assert cluster.remove("Pod", "ns", "p", "ns-p") == cluster_events.NOTHING
+    assert cluster.remove("Pod", "ns", "p", "pod-p") == cluster_events.NOTHING
     assert cpu(cluster) == 2000
     assert cluster.remove("Pod", "ns", "p", "other") == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
@@ -204,9 +204,9 @@ def test_an_assumed_pod_counts_until_it_is_forgotten():
     cluster = a_cluster(a_node())
     cluster.assume(a_pod("p"), "n0")
     assert cpu(cluster) == 1000
-    cluster.forget("ns-p")
+    cluster.forget("pod-p")
     assert cpu(cluster) == 0
-    cluster.forget("ns-p")
+    cluster.forget("pod-p")
 
 
 def test_the_watch_confirms_an_assumption_without_counting_twice():
@@ -215,16 +215,16 @@ def test_the_watch_confirms_an_assumption_without_counting_twice():
     cluster.change("Pod", a_pod("p"))
     assert cpu(cluster) == 1000
     before = cluster.usage_log.end
-    cluster.change("Pod", a_pod("p", on="n0"))
+    cluster.change("Pod", a_pod("p", node="n0"))
     assert (cpu(cluster), cluster.usage_log.end) == (1000, before)
-    cluster.forget("ns-p")
+    cluster.forget("pod-p")
     assert cpu(cluster) == 1000
 
 
 def test_a_pod_bound_elsewhere_than_assumed_moves():
     cluster = a_cluster(a_node("n0"), a_node("n1"))
     cluster.assume(a_pod("p"), "n0")
-    cluster.change("Pod", a_pod("p", on="n1"))
+    cluster.change("Pod", a_pod("p", node="n1"))
     assert (cpu(cluster, "n0"), cpu(cluster, "n1")) == (0, 1000)
 
 

@@ -7,8 +7,8 @@ import gc
 import pytest
 
 from muster.scheduler.runtime.profile import default_profile
-from tests.scheduler.constraints.builders import HOST, a_cluster, a_node, a_pod, asked
-from tests.scheduler.evaluators import evaluator_of
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.objects import HOSTNAME, a_node, a_pod
 
 PROFILE = default_profile()
 
@@ -19,7 +19,7 @@ def one_shape(cluster, *pods):
 
 
 def looking_at(key):
-    term = {"topologyKey": HOST, "labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
@@ -47,7 +47,7 @@ def test_the_order_of_labels_and_selectors_does_not_split_a_shape():
         {"namespace": "other"},
         {"nodeSelector": {"a": "b"}},
         {"tolerations": [{"operator": "Exists"}]},
-        {"on": "n0"},
+        {"node": "n0"},
         {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]},
         {"owner": "ReplicaSet/web"},
         {"container": {"image": "other"}},
@@ -72,12 +72,12 @@ def test_a_label_splits_shapes_once_a_selector_mentions_it():
 
 
 def test_running_pods_are_told_apart_too_once_a_selector_mentions_a_label():
-    cluster = a_cluster(a_node("n0"), a_node("n1"), a_pod("a", on="n0", labels={"index": "1"}), a_pod("b", on="n1"))
+    cluster = a_cluster(a_node("n0"), a_node("n1"), a_pod("a", node="n0", labels={"index": "1"}), a_pod("b", node="n1"))
     assert asked(cluster, a_pod("hermit", affinity=looking_at("index"))).nodes == {"n1"}
 
 
 def test_a_pod_on_an_unknown_node_is_told_apart_before_its_node_comes():
-    cluster = a_cluster(a_pod("a", on="n0", labels={"index": "1"}))
+    cluster = a_cluster(a_pod("a", node="n0", labels={"index": "1"}))
     hermit = a_pod("hermit", affinity=looking_at("index"))
     evaluator_of(cluster).shape(hermit, PROFILE)
     cluster.change("Node", a_node("n0"))
@@ -94,7 +94,7 @@ def test_requests_cover_every_resource_known_by_now():
     cluster = a_cluster(a_node())
     shape = evaluator_of(cluster).shape(a_pod(cpu=1, memory="1Mi"), PROFILE)
     assert shape.request_vector(cluster).tolist() == [1000, 1024**2, 1]
-    cluster.change("Node", a_node("n1", gpu=2))
+    cluster.change("Node", a_node("n1", extended={"example.com/gpu": 2}))
     assert shape.request_vector(cluster).tolist() == [1000, 1024**2, 1, 0]
     assert "like ns/pod" in repr(shape)
 
@@ -109,13 +109,13 @@ def test_a_shape_nobody_holds_is_forgotten():
 
 
 def test_a_tally_nobody_reads_is_left_out_of_its_classes():
-    cluster = a_cluster(a_node("n0"), a_pod("seen", on="n0", labels={"x": "1"}))
+    cluster = a_cluster(a_node("n0"), a_pod("seen", node="n0", labels={"x": "1"}))
     question = asked(cluster, a_pod(affinity=looking_at("x")))
     assert question.nodes == set()
-    seen = cluster.pods["ns-seen"].footprint.label_class
+    seen = cluster.pods["pod-seen"].footprint.label_class
     assert len(seen.counts) == 1
     evaluator_of(cluster)._feasibility.clear()
     del question
     gc.collect()
-    cluster.change("Pod", a_pod("again", on="n0", labels={"x": "1"}))
+    cluster.change("Pod", a_pod("again", node="n0", labels={"x": "1"}))
     assert seen.counts == []

@@ -14,11 +14,12 @@ from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.plugins import DEFAULT
 from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from muster.scheduler.runtime.profile import Profile, default_profile
-from tests.properties import random_worlds as worlds
-from tests.scheduler.constraints.builders import a_claim, a_class, a_cluster, a_node, a_pod, a_volume, asked, using
-from tests.scheduler.evaluators import evaluator_of
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.examples import examples
+from tests.build.objects import a_claim, a_class, a_node, a_pod, a_volume, using
+from tests.build.random_objects import random_node, random_pod, random_services
 
-often = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+often = settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 CURVE = {"shape": [{"utilization": 0, "score": 3}, {"utilization": 60, "score": 10}, {"utilization": 100, "score": 1}]}
 STRATEGIES = (
     {"type": "LeastAllocated"},
@@ -34,10 +35,10 @@ PROFILES = [
 def a_random_cluster(draw: Random, nodes: int = 6, rules: float = 0.3) -> Cluster:
     cluster = Cluster(seed=draw.randrange(100))
     for i in range(nodes):
-        cluster.change("Node", worlds.a_node(draw, i))
+        cluster.change("Node", random_node(draw, i))
     for i in range(draw.randint(0, 8)):
-        cluster.change("Pod", worlds.a_pod(draw, f"p{i}", f"n{draw.randrange(nodes)}", rules=rules))
-    for service in worlds.services(draw):
+        cluster.change("Pod", random_pod(draw, f"p{i}", f"n{draw.randrange(nodes)}", rules=rules))
+    for service in random_services(draw):
         cluster.change("Service", service)
     return cluster
 
@@ -73,7 +74,7 @@ def keys(cluster: Cluster, shapes: list) -> list[bytes]:
 def test_a_trial_leaves_every_count_and_every_cached_key_as_it_was(seed: int) -> None:
     draw = Random(seed)
     cluster = a_random_cluster(draw)
-    pods = [worlds.a_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
+    pods = [random_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
     for pod in pods:
         cluster.change("Pod", pod)
     shapes = [evaluator_of(cluster).shape(pod, PROFILES[0]) for pod in pods]
@@ -124,7 +125,7 @@ def _something(draw: Random, cluster: Cluster, trial, shapes, marks) -> None:
 def test_a_trial_leaves_claims_and_kept_volumes_as_they_were(seed: int) -> None:
     draw = Random(seed)
     local = a_class(provisioner="kubernetes.io/no-provisioner")
-    cluster = a_cluster(*(a_node(f"n{i}", zone="ab"[i % 2]) for i in range(4)), local)
+    cluster = a_cluster(*(a_node(f"n{i}", topology_zone="ab"[i % 2]) for i in range(4)), local)
     for i in range(5):
         cluster.change(
             "PersistentVolume", a_volume(f"v{i}", zone=draw.choice("ab"), size=draw.choice(("10Gi", "30Gi")))
@@ -133,7 +134,7 @@ def test_a_trial_leaves_claims_and_kept_volumes_as_they_were(seed: int) -> None:
     for i in range(2):
         cluster.assume(using(f"c{i}", name=f"p{i}"), f"n{draw.randrange(4)}")
     if draw.random() < 0.5:
-        cluster.forget("ns-p0")
+        cluster.forget("pod-p0")
     pods = [using(f"c{i}", *(["c4"] if draw.random() < 0.3 else []), name=f"q{i}") for i in range(4)]
     shapes = [evaluator_of(cluster).shape(pod, PROFILES[0]) for pod in pods]
     before, cached = everything(cluster), keys(cluster, shapes)
@@ -150,7 +151,7 @@ def test_a_trial_leaves_claims_and_kept_volumes_as_they_were(seed: int) -> None:
 def test_many_at_once_is_the_same_as_one_after_another(seed: int, profile: Profile, masked: bool) -> None:
     draw = Random(seed)
     cluster = a_random_cluster(draw, nodes=draw.randint(1, 12), rules=draw.choice((0, 0.2)))
-    pod = worlds.a_pod(draw, "new", rules=draw.choice((0, 0.5)))
+    pod = random_pod(draw, "new", rules=draw.choice((0, 0.5)))
     shape = evaluator_of(cluster).shape(pod, profile)
     mask = np.array([draw.random() < 0.7 for _ in range(cluster.size)]) if masked else None
     count = draw.randint(1, 60)
@@ -170,7 +171,7 @@ def test_many_at_once_is_the_same_as_one_after_another(seed: int, profile: Profi
 def test_evicting_many_at_once_is_the_same_as_one_after_another(seed: int) -> None:
     draw = Random(seed)
     cluster = a_random_cluster(draw, nodes=draw.randint(1, 6), rules=draw.choice((0, 0.2)))
-    shape = evaluator_of(cluster).shape(worlds.a_pod(draw, "new", rules=draw.choice((0, 0.5))), PROFILES[0])
+    shape = evaluator_of(cluster).shape(random_pod(draw, "new", rules=draw.choice((0, 0.5))), PROFILES[0])
     uids = sorted(cluster.pods)
     victims = draw.sample(uids, draw.randint(0, len(uids)))
     back = draw.sample(victims, draw.randint(0, len(victims)))
@@ -190,7 +191,7 @@ def test_evicting_many_at_once_is_the_same_as_one_after_another(seed: int) -> No
 
 def test_a_pod_is_evicted_once_and_restored_once() -> None:
     cluster = a_cluster(a_node("n0"))
-    cluster.change("Pod", a_pod("p", on="n0"))
+    cluster.change("Pod", a_pod("p", node="n0"))
     (uid,) = cluster.pods
     with evaluator_of(cluster).trial() as trial:
         for wrong in (lambda: trial.restore_all([uid]), lambda: trial.evict_all([uid, uid])):
@@ -202,7 +203,7 @@ def test_a_pod_is_evicted_once_and_restored_once() -> None:
 @given(st.integers(0, 2**32))
 def test_decisions_do_not_depend_on_the_order_in_which_nodes_came(seed: int) -> None:
     draw = Random(seed)
-    nodes = [a_node(f"n{i}", zone=draw.choice("ab"), cpu=draw.choice((2, 4))) for i in range(8)]
+    nodes = [a_node(f"n{i}", topology_zone=draw.choice("ab"), cpu=draw.choice((2, 4))) for i in range(8)]
     first, second = a_cluster(*nodes), a_cluster(*draw.sample(nodes, 8))
     answers = []
     for cluster in (first, second):
@@ -217,7 +218,7 @@ def test_decisions_do_not_depend_on_the_order_in_which_nodes_came(seed: int) -> 
 def test_seats_of_an_independent_shape_are_exactly_what_fits(seed: int) -> None:
     draw = Random(seed)
     cluster = a_random_cluster(draw, rules=0)
-    shape = evaluator_of(cluster).shape(worlds.a_pod(draw, "new", rules=0.3), PROFILES[0])
+    shape = evaluator_of(cluster).shape(random_pod(draw, "new", rules=0.3), PROFILES[0])
     if not evaluator_of(cluster).independent(shape):
         return
     with evaluator_of(cluster).trial() as trial:
@@ -242,13 +243,13 @@ def test_only_one_trial_is_open_at_a_time():
 
 
 def test_the_cluster_does_not_change_under_a_trial():
-    cluster = a_cluster(a_node(), a_pod("running", on="n0"))
+    cluster = a_cluster(a_node(), a_pod("running", node="n0"))
     with evaluator_of(cluster).trial():
         for attempt in (
-            lambda: cluster.change("Pod", a_pod("other", on="n0")),
+            lambda: cluster.change("Pod", a_pod("other", node="n0")),
             lambda: cluster.remove("Pod", "ns", "running"),
             lambda: cluster.assume(a_pod("other"), "n0"),
-            lambda: cluster.forget("ns-running"),
+            lambda: cluster.forget("pod-running"),
         ):
             with pytest.raises(RuntimeError, match="while a trial is open"):
                 attempt()
@@ -266,23 +267,23 @@ def test_a_trial_that_ends_in_an_error_is_undone_too():
 
 
 def test_evicting_makes_room_and_restoring_takes_it_back():
-    cluster = a_cluster(a_node(cpu=4), a_pod("running", cpu=3, on="n0"))
+    cluster = a_cluster(a_node(cpu=4), a_pod("running", cpu=3, node="n0"))
     question = asked(cluster, a_pod(cpu=2))
     with evaluator_of(cluster).trial() as trial:
         assert trial.best(question.shape) == -1
-        trial.evict("ns-running")
+        trial.evict("pod-running")
         with pytest.raises(ValueError, match="evicted already"):
-            trial.evict("ns-running")
+            trial.evict("pod-running")
         assert trial.best(question.shape) == 0
-        trial.restore("ns-running")
+        trial.restore("pod-running")
         assert trial.best(question.shape) == -1
 
 
 def test_a_pod_whose_node_is_unknown_can_be_evicted_without_effect():
-    cluster = a_cluster(a_node(), a_pod("lost", on="gone"))
+    cluster = a_cluster(a_node(), a_pod("lost", node="gone"))
     with evaluator_of(cluster).trial() as trial:
-        trial.evict("ns-lost")
-        trial.restore("ns-lost")
+        trial.evict("pod-lost")
+        trial.restore("pod-lost")
         assert not cluster.used.any()
 
 
@@ -345,7 +346,7 @@ def test_the_seed_decides_between_equal_nodes():
 def test_assuming_many_pods_counts_as_assuming_them_in_turn(seed: int) -> None:
     at_once, in_turn = a_random_cluster(Random(seed)), a_random_cluster(Random(seed))
     draw = Random(seed)
-    pods = [worlds.a_pod(draw, f"p{draw.randrange(12)}", rules=0.5) for _ in range(draw.randint(1, 12))]
+    pods = [random_pod(draw, f"p{draw.randrange(12)}", rules=0.5) for _ in range(draw.randint(1, 12))]
     seats = [(pod, f"n{draw.randrange(8)}") for pod in pods]  # two of the nodes do not exist
     for cluster in (at_once, in_turn):
         for pod in pods:

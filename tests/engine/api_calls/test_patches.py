@@ -6,7 +6,9 @@ from muster.api.errors import conflict
 from muster.api.resources import PODS, Resource
 from muster.scheduler.interface.decisions import Bind, Nominate, SetCondition
 from muster.scheduler.interface.keys import ObjectRef
-from tests.engine.builders import a_pod_group, condition, ref, unschedulable
+from muster.testing import a_pod_group
+from tests.build.manifests import in_version
+from tests.engine.builders import condition, ref, unschedulable
 from tests.engine.conftest import World, eventually, quiet, say
 
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
@@ -73,7 +75,7 @@ async def test_an_empty_nomination_takes_the_node_away(world: World):
 
 
 async def test_a_group_condition_is_written_in_the_served_version(world: World):
-    group = await world.direct.create(POD_GROUPS, a_pod_group("g"), "default")
+    group = await world.direct.create(POD_GROUPS, in_version(a_pod_group("g", min_count=2), "v1beta1"), "default")
     scheduler, engine = await quiet(world)
     about = ref(group, "PodGroup")
 

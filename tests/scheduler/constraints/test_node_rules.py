@@ -9,7 +9,8 @@ from muster.scheduler.plugins.node_affinity import NodeAffinity
 from muster.scheduler.plugins.node_name import NodeName
 from muster.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from muster.scheduler.plugins.taint_toleration import TaintToleration
-from tests.scheduler.constraints.builders import ZONE, a_cluster, a_node, a_pod, asked
+from tests.build.cluster import a_cluster, asked
+from tests.build.objects import TOPOLOGY_ZONE, a_node, a_pod
 
 EXISTS = {"operator": "Exists"}
 
@@ -28,13 +29,13 @@ def preferred(*found):
 
 
 def test_a_pod_that_names_its_node_goes_there_only():
-    question = asked(a_cluster(a_node("n0"), a_node("n1")), a_pod(on="n1"), NodeName())
+    question = asked(a_cluster(a_node("n0"), a_node("n1")), a_pod(node="n1"), NodeName())
     assert question.nodes == {"n1"}
     assert question.counts == {"node(s) didn't satisfy plugin(s) [NodeName]": 1}
 
 
 def test_a_pod_that_names_an_unknown_node_goes_nowhere():
-    question = asked(a_cluster(a_node("n0")), a_pod(on="elsewhere"), NodeName())
+    question = asked(a_cluster(a_node("n0")), a_pod(node="elsewhere"), NodeName())
     assert question.nodes == set()
     assert question.text == "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeName]."
 
@@ -126,8 +127,12 @@ def test_required_terms_choose_nodes(term, nodes):
 
 
 def test_one_of_several_required_terms_is_enough():
-    cluster = a_cluster(a_node("a", zone="a"), a_node("b", zone="b"), a_node("c", zone="c"))
-    found = [terms({"key": ZONE, "operator": "In", "values": [zone]}) for zone in "ab"]
+    cluster = a_cluster(
+        a_node("a", topology_zone="a"),
+        a_node("b", topology_zone="b"),
+        a_node("c", topology_zone="c"),
+    )
+    found = [terms({"key": TOPOLOGY_ZONE, "operator": "In", "values": [zone]}) for zone in "ab"]
     assert asked(cluster, a_pod(affinity=required(*found)), NodeAffinity()).nodes == {"a", "b"}
 
 
@@ -152,23 +157,29 @@ def test_terms_that_pin_two_names_at_once_conflict():
 def test_a_name_and_terms_for_another_name_cannot_both_be_met():
     pin = terms(fields=[{"key": "metadata.name", "operator": "In", "values": ["n0"]}])
     question = asked(
-        a_cluster(a_node("n0"), a_node("n1")), a_pod(on="n1", affinity=required(pin)), NodeName(), NodeAffinity()
+        a_cluster(a_node("n0"), a_node("n1")), a_pod(node="n1", affinity=required(pin)), NodeName(), NodeAffinity()
     )
     text = "0/2 nodes are available: node(s) didn't satisfy plugin(s) [NodeName NodeAffinity] simultaneously."
     assert question.text == text
 
 
 def test_preferred_terms_add_their_weights_and_the_best_node_scores_100():
-    cluster = a_cluster(a_node("both", zone="a", labels={"x": "1"}), a_node("one", zone="a"), a_node("none"))
+    cluster = a_cluster(
+        a_node("both", labels={TOPOLOGY_ZONE: "a", "x": "1"}),
+        a_node("one", topology_zone="a"),
+        a_node("none"),
+    )
     wishes = preferred(
-        (30, terms({"key": ZONE, "operator": "Exists"})), (10, terms({"key": "x", "operator": "Exists"}))
+        (30, terms({"key": TOPOLOGY_ZONE, "operator": "Exists"})), (10, terms({"key": "x", "operator": "Exists"}))
     )
     assert asked(cluster, a_pod(affinity=wishes), NodeAffinity()).scores() == {"both": 100, "one": 75, "none": 0}
 
 
 def test_affinity_added_by_the_profile_is_enforced_in_its_own_words():
-    rule = NodeAffinity({"addedAffinity": required(terms({"key": ZONE, "operator": "Exists"}))["nodeAffinity"]})
-    question = asked(a_cluster(a_node("n0", zone="a"), a_node("n1")), a_pod(), rule)
+    rule = NodeAffinity(
+        {"addedAffinity": required(terms({"key": TOPOLOGY_ZONE, "operator": "Exists"}))["nodeAffinity"]}
+    )
+    question = asked(a_cluster(a_node("n0", topology_zone="a"), a_node("n1")), a_pod(), rule)
     assert question.nodes == {"n0"}
     assert question.counts == {"node(s) didn't match scheduler-enforced node affinity": 1}
 

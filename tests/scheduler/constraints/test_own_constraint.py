@@ -9,8 +9,8 @@ import numpy as np
 import yaml
 
 from muster.scheduler.runtime.config import load
-from tests.scheduler.constraints.builders import Asked, a_cluster, a_node, a_pod
-from tests.scheduler.evaluators import evaluator_of
+from tests.build.cluster import Asked, a_cluster, evaluator_of
+from tests.build.objects import a_node, a_pod
 
 PAGE = (Path(__file__).parents[3] / "docs" / "constraints.md").read_text()
 
@@ -31,7 +31,7 @@ def the_profile():
 
 
 def busy(count: int):
-    return [a_pod(f"p{i}", cpu="1m", memory="1Mi", on="busy") for i in range(count)]
+    return [a_pod(f"p{i}", cpu="1m", memory="1Mi", node="busy") for i in range(count)]
 
 
 def test_the_example_is_fifteen_lines():

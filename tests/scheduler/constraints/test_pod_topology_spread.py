@@ -8,8 +8,8 @@ import pytest
 
 from muster.api import types
 from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from tests.scheduler.constraints.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
-from tests.scheduler.evaluators import evaluator_of
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.objects import HOSTNAME, TOPOLOGY_ZONE, a_node, a_pod, of
 
 RULE = PodTopologySpread()
 SKEWED = "node(s) didn't match pod topology spread constraints"
@@ -17,17 +17,22 @@ MISSING = "node(s) didn't match pod topology spread constraints (missing require
 WEB = {"app": "web"}
 
 
-def spread(key=ZONE, skew=1, when="DoNotSchedule", **more):
+def spread(key=TOPOLOGY_ZONE, skew=1, when="DoNotSchedule", **more):
     rule = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": WEB}}
     return rule | more
 
 
 def web(name, node="", **fields):
-    return a_pod(name, on=node, labels=WEB | fields.pop("labels", {}), **fields)
+    return a_pod(name, node=node, labels=WEB | fields.pop("labels", {}), **fields)
 
 
 def zones(*objects, **fields):
-    return a_cluster(a_node("a", zone="a", **fields), a_node("b", zone="b"), a_node("c", zone="c"), *objects)
+    return a_cluster(
+        a_node("a", topology_zone="a", **fields),
+        a_node("b", topology_zone="b"),
+        a_node("c", topology_zone="c"),
+        *objects,
+    )
 
 
 def newcomer(*rules, **fields):
@@ -79,9 +84,9 @@ def test_match_label_keys_count_only_pods_of_the_same_value():
 def test_only_nodes_the_pod_may_choose_are_domains_unless_told_to_ignore_that():
     chosen = {"nodeSelector": {"disk": "ssd"}}
     cluster = a_cluster(
-        a_node("a", zone="a", labels={"disk": "ssd"}),
-        a_node("b", zone="b", labels={"disk": "ssd"}),
-        a_node("c", zone="c"),
+        a_node("a", labels={TOPOLOGY_ZONE: "a", "disk": "ssd"}),
+        a_node("b", labels={TOPOLOGY_ZONE: "b", "disk": "ssd"}),
+        a_node("c", topology_zone="c"),
         *(web(f"w{i}", node) for i, node in enumerate(["a", "b"])),
     )
     assert {"a", "b"} <= asked(cluster, newcomer(spread(), **chosen), RULE).nodes
@@ -97,13 +102,17 @@ def test_tainted_nodes_are_domains_unless_told_to_honour_taints():
 
 def test_each_of_two_rules_must_hold():
     cluster = a_cluster(
-        a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b"), a_node("b2", zone="b"), web("w", "a1")
+        a_node("a1", topology_zone="a"),
+        a_node("a2", topology_zone="a"),
+        a_node("b1", topology_zone="b"),
+        a_node("b2", topology_zone="b"),
+        web("w", "a1"),
     )
-    assert asked(cluster, newcomer(spread(), spread(HOST)), RULE).nodes == {"b1", "b2"}
+    assert asked(cluster, newcomer(spread(), spread(HOSTNAME)), RULE).nodes == {"b1", "b2"}
 
 
 def test_placing_keeps_domains_within_the_skew():
-    cluster = a_cluster(*(a_node(f"n{i}", zone="abc"[i % 3]) for i in range(9)))
+    cluster = a_cluster(*(a_node(f"n{i}", topology_zone="abc"[i % 3]) for i in range(9)))
     question = asked(cluster, newcomer(spread()))
     with evaluator_of(cluster).trial() as trial:
         slots = trial.place_many(question.shape, 12)
@@ -190,7 +199,7 @@ def test_a_service_without_a_selector_selects_nothing():
 
 
 def test_defaults_from_the_profile_replace_the_systems_own():
-    hard = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    hard = {"maxSkew": 1, "topologyKey": TOPOLOGY_ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     rule = PodTopologySpread({"defaultingType": "List", "defaultConstraints": [hard]})
     cluster = zones(a_service(app="web"), web("w1", "a"))
     assert asked(cluster, web("new"), rule).nodes == {"b", "c"}

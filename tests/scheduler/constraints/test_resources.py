@@ -8,9 +8,9 @@ from muster.api import types
 from muster.scheduler.cache.footprints import assumed, requested
 from muster.scheduler.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
-from tests.scheduler import worlds
-from tests.scheduler.constraints.builders import a_cluster, a_node, a_pod, asked, of
-from tests.scheduler.evaluators import evaluator_of
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.objects import a_gang, a_node, a_pod, of
+from tests.build.scheduler import a_world
 
 MIB = 1024 * 1024
 
@@ -81,7 +81,7 @@ def test_a_node_is_refused_for_each_resource_it_lacks():
 
 
 def test_a_request_beyond_the_whole_node_is_final_and_one_beyond_what_is_free_is_not():
-    cluster = a_cluster(a_node("small", cpu=1), a_node("busy", cpu=4), a_pod("other", cpu=3, on="busy"))
+    cluster = a_cluster(a_node("small", cpu=1), a_node("busy", cpu=4), a_pod("other", cpu=3, node="busy"))
     question = asked(cluster, a_pod(cpu=2), fit())
     assert question.counts == {"Insufficient cpu": 2}
     assert question.final == {"small"}
@@ -93,14 +93,14 @@ def test_the_culprits_name_the_resource():
 
 
 def test_a_full_node_has_too_many_pods_even_for_a_pod_without_requests():
-    cluster = a_cluster(a_node("n0", pods=1), a_pod("other", on="n0"))
+    cluster = a_cluster(a_node("n0", pods=1), a_pod("other", node="n0"))
     question = asked(cluster, a_pod(cpu=None, memory=None), fit())
     assert question.text == "0/1 nodes are available: 1 Too many pods."
     assert question.final == set()
 
 
 def test_a_pod_without_requests_fits_where_nothing_is_free():
-    cluster = a_cluster(a_node("n0", cpu=1), a_pod("other", cpu=1, on="n0"))
+    cluster = a_cluster(a_node("n0", cpu=1), a_pod("other", cpu=1, node="n0"))
     assert asked(cluster, a_pod(cpu=None, memory=None), fit()).nodes == {"n0"}
 
 
@@ -121,20 +121,20 @@ def test_a_gang_is_planned_checked_and_bound_without_room_for_what_is_ignored():
     rule = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/gpu"]}}
     profile = {"schedulerName": "default-scheduler", "pluginConfig": [rule]}
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    world = worlds.a_world([worlds.a_node("n0", cpu=2)], config={**kind, "profiles": [profile]})
+    world = a_world([a_node("n0", cpu=2)], config={**kind, "profiles": [profile]})
     requests = {"cpu": "1", "example.com/gpu": "4"}
     containers = [{"name": "c", "resources": {"requests": requests, "limits": {"example.com/gpu": "4"}}}]
-    world.add(worlds.a_gang("g", 2), *(worlds.a_pod(f"g-{i}", "g", containers=containers) for i in range(2))).run()
+    world.add(a_gang("g", 2), *(a_pod(f"g-{i}", "g", containers=containers) for i in range(2))).run()
     assert world.pending() == []
 
-    world.add(worlds.a_gang("h", 2, priority=5))
-    world.add(*(worlds.a_pod(f"h-{i}", "h", priority=5, containers=containers) for i in range(2))).wait(3)
+    world.add(a_gang("h", 2, priority=5))
+    world.add(*(a_pod(f"h-{i}", "h", priority=5, containers=containers) for i in range(2))).wait(3)
     assert world.pending() == []
     assert sorted(world.evicted()) == ["g-0", "g-1"]
 
 
 def test_seats_are_what_fits_beside_what_runs():
-    cluster = a_cluster(a_node("n0", cpu=4, pods=3), a_node("n1", cpu=4), a_pod("other", cpu=1, on="n0"))
+    cluster = a_cluster(a_node("n0", cpu=4, pods=3), a_node("n1", cpu=4), a_pod("other", cpu=1, node="n0"))
     question = asked(cluster, a_pod(cpu="1500m"), fit())
     seats = question.trial.seats(question.shape)
     assert {cluster.names[slot]: int(count) for slot, count in enumerate(seats)} == {"n0": 2, "n1": 2}
@@ -153,14 +153,15 @@ def test_least_allocated_without_requests_uses_the_filler_and_is_98():
 
 
 def test_most_allocated_prefers_the_fuller_node():
-    cluster = a_cluster(a_node("full", cpu=4), a_node("empty", cpu=4), a_pod("other", cpu=2, memory="16Gi", on="full"))
+    nodes = [a_node(name, cpu=4, memory="32Gi") for name in ("full", "empty")]
+    cluster = a_cluster(*nodes, a_pod("other", cpu=2, memory="16Gi", node="full"))
     scores = asked(cluster, a_pod(cpu=1, memory="8Gi"), fit(type="MostAllocated")).scores()
     assert scores == {"full": (75 + 75) // 2, "empty": (25 + 25) // 2}
 
 
 def test_extended_resources_count_only_for_pods_that_ask_for_them():
     rule = fit(type="MostAllocated", resources=[{"name": "example.com/gpu", "weight": 3}, {"name": "cpu", "weight": 1}])
-    cluster = a_cluster(a_node("n0", cpu=4, gpu=4))
+    cluster = a_cluster(a_node("n0", cpu=4, extended={"example.com/gpu": 4}))
     assert asked(cluster, a_pod(cpu=2), rule).scores() == {"n0": 50}
     assert asked(cluster, a_pod(cpu=2, requests={"example.com/gpu": 1}), rule).scores() == {"n0": (3 * 25 + 50) // 4}
 
@@ -198,7 +199,8 @@ def test_balance_is_65_where_a_pod_tilts_an_empty_node():
 
 
 def test_balance_is_75_where_nothing_changes_and_above_where_it_improves():
-    cluster = a_cluster(a_node("even"), a_node("tilted"), a_pod("other", cpu=2, memory=None, on="tilted"))
+    nodes = [a_node(name, cpu=4, memory="32Gi") for name in ("even", "tilted")]
+    cluster = a_cluster(*nodes, a_pod("other", cpu=2, node="tilted"))
     question = asked(cluster, a_pod(cpu=1, memory="8Gi"), NodeResourcesBalancedAllocation())
     assert question.scores()["even"] == 75
     assert question.scores()["tilted"] >= 75
@@ -215,7 +217,9 @@ def test_balance_over_three_resources_is_the_standard_deviation():
     rule = NodeResourcesBalancedAllocation(
         {"resources": [{"name": "cpu"}, {"name": "memory"}, {"name": "example.com/gpu"}]}
     )
-    cluster = a_cluster(a_node("n0", cpu=4, memory="4Gi", gpu=4), a_node("n1", cpu=4, memory="4Gi"))
+    cluster = a_cluster(
+        a_node("n0", cpu=4, memory="4Gi", extended={"example.com/gpu": 4}), a_node("n1", cpu=4, memory="4Gi")
+    )
     question = asked(cluster, a_pod(cpu=4, memory="2Gi", requests={"example.com/gpu": 1}), rule)
     # Shares 1, 0.5, 0.25 deviate by 0.3118 from their mean; without the gpu there are only two shares.
     assert question.scores("n0", "n1") == {"n0": 50 + (50 + 68 - 100) // 2, "n1": 50 + (50 + 75 - 100) // 2}

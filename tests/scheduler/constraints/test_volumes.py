@@ -11,25 +11,14 @@ from muster.scheduler.plugins.volume_binding import VolumeBinding
 from muster.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from muster.scheduler.plugins.volume_zone import VolumeZone
 from muster.scheduler.runtime.profile import default_profile
-from tests.scheduler.constraints.builders import (
-    ZONE,
-    a_claim,
-    a_class,
-    a_cluster,
-    a_node,
-    a_pod,
-    a_volume,
-    asked,
-    of,
-    using,
-)
-from tests.scheduler.evaluators import evaluator_of
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.objects import TOPOLOGY_ZONE, a_claim, a_class, a_node, a_pod, a_volume, of, using
 
 BINDING = VolumeBinding()
 
 
 def zones(*objects):
-    return a_cluster(a_node("a", zone="a"), a_node("b", zone="b"), a_node("none"), *objects)
+    return a_cluster(a_node("a", topology_zone="a"), a_node("b", topology_zone="b"), a_node("none"), *objects)
 
 
 # --- binding ----------------------------------------------------------------------------------------
@@ -81,9 +70,9 @@ def test_a_waiting_claim_goes_where_a_free_volume_is():
 @pytest.mark.parametrize(
     "volume",
     [
-        {"size": "5Gi"},
+        {"size": "500Mi"},
         {"storage_class": "slow"},
-        {"ref": "somebody-else"},
+        {"claim": "somebody-else"},
         {"phase": "Released"},
     ],
 )
@@ -94,7 +83,7 @@ def test_a_volume_that_does_not_fit_a_waiting_claim_does_not_help(volume):
 
 def test_a_volume_reserved_for_the_claim_fits_it():
     local = a_class(provisioner="kubernetes.io/no-provisioner")
-    cluster = zones(a_claim(), local, a_volume(ref="data", zone="a", phase="Bound"))
+    cluster = zones(a_claim(), local, a_volume(claim="data", zone="a", phase="Bound"))
     assert asked(cluster, using("data"), BINDING).nodes == {"a"}
 
 
@@ -147,7 +136,7 @@ def test_a_volume_is_no_longer_kept_once_the_claim_is_bound_or_its_pod_gone():
     cluster.remove("PersistentVolume", "", "pv-a")
     cluster.change("PersistentVolume", a_volume("pv-a", zone="a"))
     assert question.nodes == {"a"}
-    cluster.forget("ns-one")
+    cluster.forget("pod-one")
     assert question.nodes == {"a"}
 
 
@@ -192,13 +181,13 @@ def test_objects_that_come_change_and_go_are_noticed():
 # --- zones ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", [ZONE, "failure-domain.beta.kubernetes.io/zone"])
+@pytest.mark.parametrize("key", [TOPOLOGY_ZONE, "failure-domain.beta.kubernetes.io/zone"])
 def test_a_volume_of_a_zone_is_used_there_and_where_there_are_no_zones(key):
     cluster = zones(a_node("old", labels={"failure-domain.beta.kubernetes.io/zone": "a"}))
     for obj in (a_claim(volume="pv"), a_volume(labels={key: "a__c"})):
         cluster.change(type(obj).__name__, obj)
     question = asked(cluster, using("data"), VolumeZone())
-    assert question.nodes == ({"a", "none", "old"} if key == ZONE else {"none", "old"})
+    assert question.nodes == ({"a", "none", "old"} if key == TOPOLOGY_ZONE else {"none", "old"})
     assert set(question.counts) == {"node(s) had no available volume zone"}
 
 
@@ -217,7 +206,7 @@ def with_volumes(count):
 
 def test_a_node_takes_no_more_volumes_than_its_driver_can_attach():
     cluster = zones(
-        *with_volumes(3), limits("a", 1), limits("b", None), limits("nowhere", 0), using("c0", name="p0", on="a")
+        *with_volumes(3), limits("a", 1), limits("b", None), limits("nowhere", 0), using("c0", name="p0", node="a")
     )
     question = asked(cluster, using("c1", "c2"), NodeVolumeLimits())
     assert question.nodes == {"b", "none"}
@@ -226,13 +215,15 @@ def test_a_node_takes_no_more_volumes_than_its_driver_can_attach():
 
 
 def test_a_volume_that_is_attached_already_costs_nothing():
-    cluster = zones(*with_volumes(2), limits("a", 1), using("c0", name="p0", on="a"))
+    cluster = zones(*with_volumes(2), limits("a", 1), using("c0", name="p0", node="a"))
     assert "a" in asked(cluster, using("c0"), NodeVolumeLimits()).nodes
     assert "a" not in asked(cluster, using("c1"), NodeVolumeLimits()).nodes
 
 
 def test_two_pods_with_one_claim_attach_it_once():
-    cluster = zones(*with_volumes(2), limits("a", 2), using("c0", name="p0", on="a"), using("c0", name="p1", on="a"))
+    cluster = zones(
+        *with_volumes(2), limits("a", 2), using("c0", name="p0", node="a"), using("c0", name="p1", node="a")
+    )
     question = asked(cluster, using("c1"), NodeVolumeLimits())
     assert "a" in question.nodes
     cluster.remove("Pod", "ns", "p0")
@@ -241,7 +232,7 @@ def test_two_pods_with_one_claim_attach_it_once():
 
 
 def test_a_claim_that_is_bound_while_in_use_is_counted_over():
-    cluster = zones(a_class(provisioner="d"), a_claim("c0"), limits("a", 1), using("c0", name="p0", on="a"))
+    cluster = zones(a_class(provisioner="d"), a_claim("c0"), limits("a", 1), using("c0", name="p0", node="a"))
     assert cluster.volumes.attached("d")[cluster.index["a"]] == 1
     cluster.change("PersistentVolume", a_volume("v0", driver="d"))
     cluster.change("PersistentVolumeClaim", a_claim("c0", volume="v0"))
@@ -267,7 +258,7 @@ def test_a_limit_that_goes_away_no_longer_counts():
 
 def test_a_claim_for_one_pod_keeps_every_other_pod_away():
     claim = a_claim(volume="pv", modes=("ReadWriteOncePod",))
-    cluster = zones(claim, a_volume(), using("data", name="holder", on="a"))
+    cluster = zones(claim, a_volume(), using("data", name="holder", node="a"))
     question = asked(cluster, using("data"), VolumeRestrictions())
     assert question.nodes == set()
     reason = "PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
@@ -315,7 +306,7 @@ def test_a_claim_for_one_pod_is_taken_by_the_first_one_a_trial_places():
     ],
 )
 def test_a_disk_on_a_node_is_shared_only_by_readers(held, wanted, clash):
-    cluster = zones(a_pod("holder", on="a", volumes=[{"name": "d"} | held]))
+    cluster = zones(a_pod("holder", node="a", volumes=[{"name": "d"} | held]))
     question = asked(cluster, a_pod(volumes=[{"name": "d"} | wanted]), VolumeRestrictions())
     assert question.nodes == ({"b", "none"} if clash else {"a", "b", "none"})
     if clash:

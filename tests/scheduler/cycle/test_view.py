@@ -6,7 +6,8 @@ from muster.scheduler.cycle.view import CacheSizes, QueueEntry, SchedulerView
 from muster.scheduler.placement.verdict import Judged
 from muster.scheduler.preemption.result import NOMINATED, PreemptionAttempt
 from muster.scheduler.queue.entity import EntityState
-from tests.scheduler.worlds import RACK, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import a_world
 
 
 def a_view(world) -> SchedulerView:

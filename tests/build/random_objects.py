@@ -1,24 +1,23 @@
-"""Random small clusters for properties of the brain, drawn from a seeded generator."""
+"""Random nodes, pods, namespaces and services, drawn from a seeded generator."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Any
 
-import msgspec
-
 from muster.api.types import Namespace, Node, Pod, Service
+from tests.build.objects import HOSTNAME, TOPOLOGY_ZONE, of
 
-HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
+RACK = "rack"
 NAMESPACES = ("red", "blue")
 APPS = ("web", "db")
 
 
-def a_node(draw: Random, number: int) -> Node:
+def random_node(draw: Random, number: int) -> Node:
     name = f"n{number}"
-    labels = {HOST: name}
+    labels = {HOSTNAME: name}
     if draw.random() < 0.8:
-        labels[ZONE] = draw.choice(("z1", "z2", "z3"))
+        labels[TOPOLOGY_ZONE] = draw.choice(("z1", "z2", "z3"))
     if draw.random() < 0.6:
         labels[RACK] = draw.choice(("1", "2", "30"))
     room: dict[str, Any] = {
@@ -29,7 +28,8 @@ def a_node(draw: Random, number: int) -> Node:
     if draw.random() < 0.3:
         room["example.com/gpu"] = draw.choice(("1", "4"))
     images = [{"names": [image], "sizeBytes": size} for image, size in _IMAGES.items() if draw.random() < 0.4]
-    return msgspec.convert(
+    return of(
+        Node,
         {
             "metadata": {"name": name, "labels": labels},
             "spec": {
@@ -38,7 +38,6 @@ def a_node(draw: Random, number: int) -> Node:
             },
             "status": {"allocatable": room, "images": images},
         },
-        Node,
     )
 
 
@@ -58,7 +57,7 @@ _TOLERATIONS = (
 )
 
 
-def a_pod(draw: Random, name: str, node: str = "", *, rules: float = 0.3) -> Pod:
+def random_pod(draw: Random, name: str, node: str = "", *, rules: float = 0.3) -> Pod:
     """A pod with some requests and, each with the given chance, rules about nodes and other pods."""
     labels = {"app": draw.choice(APPS)} if draw.random() < 0.9 else {}
     if draw.random() < 0.5:
@@ -72,7 +71,7 @@ def a_pod(draw: Random, name: str, node: str = "", *, rules: float = 0.3) -> Pod
     if draw.random() < rules:
         spec["tolerations"] = [t for t in _TOLERATIONS if draw.random() < 0.3]
     if draw.random() < rules * 0.5:
-        spec["nodeSelector"] = {ZONE: draw.choice(("z1", "z2"))}
+        spec["nodeSelector"] = {TOPOLOGY_ZONE: draw.choice(("z1", "z2"))}
     affinity: dict[str, Any] = {}
     if draw.random() < rules:
         affinity["nodeAffinity"] = _node_affinity(draw)
@@ -88,7 +87,7 @@ def a_pod(draw: Random, name: str, node: str = "", *, rules: float = 0.3) -> Pod
     if node and draw.random() < 0.15:
         meta["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     phase = draw.choice(("Running", "Running", "Running", "Succeeded")) if node else "Pending"
-    return msgspec.convert({"metadata": meta, "spec": spec, "status": {"phase": phase}}, Pod)
+    return of(Pod, {"metadata": meta, "spec": spec, "status": {"phase": phase}})
 
 
 def _container(draw: Random) -> dict[str, Any]:
@@ -118,7 +117,10 @@ def _selector(draw: Random) -> dict[str, Any]:
 
 
 def _term(draw: Random) -> dict[str, Any]:
-    term: dict[str, Any] = {"topologyKey": draw.choice((HOST, ZONE, RACK)), "labelSelector": _selector(draw)}
+    term: dict[str, Any] = {
+        "topologyKey": draw.choice((HOSTNAME, TOPOLOGY_ZONE, RACK)),
+        "labelSelector": _selector(draw),
+    }
     if draw.random() < 0.2:
         term["namespaces"] = [draw.choice(NAMESPACES)]
     if draw.random() < 0.2:
@@ -143,11 +145,11 @@ def _pod_terms(draw: Random) -> dict[str, Any]:
 
 def _node_term(draw: Random) -> dict[str, Any]:
     expressions = [
-        {"key": ZONE, "operator": "In", "values": ["z1", "z3"]},
+        {"key": TOPOLOGY_ZONE, "operator": "In", "values": ["z1", "z3"]},
         {"key": RACK, "operator": "Gt", "values": ["1"]},
         {"key": RACK, "operator": "DoesNotExist"},
-        {"key": ZONE, "operator": "NotIn", "values": ["z2"]},
-        {"key": HOST, "operator": "Exists"},
+        {"key": TOPOLOGY_ZONE, "operator": "NotIn", "values": ["z2"]},
+        {"key": HOSTNAME, "operator": "Exists"},
     ]
     return {"matchExpressions": draw.sample(expressions, draw.choice((0, 1, 1, 2)))}
 
@@ -167,7 +169,7 @@ def _node_affinity(draw: Random) -> dict[str, Any]:
 def _spread(draw: Random) -> dict[str, Any]:
     found: dict[str, Any] = {
         "maxSkew": draw.choice((1, 2)),
-        "topologyKey": draw.choice((HOST, ZONE, RACK)),
+        "topologyKey": draw.choice((HOSTNAME, TOPOLOGY_ZONE, RACK)),
         "whenUnsatisfiable": draw.choice(("DoNotSchedule", "ScheduleAnyway")),
         "labelSelector": _selector(draw),
     }
@@ -182,16 +184,14 @@ def _spread(draw: Random) -> dict[str, Any]:
     return found
 
 
-def namespaces(draw: Random) -> list[Namespace]:
-    return [
-        msgspec.convert({"metadata": {"name": n, "labels": {"team": draw.choice("ab")}}}, Namespace) for n in NAMESPACES
-    ]
+def random_namespaces(draw: Random) -> list[Namespace]:
+    return [of(Namespace, {"metadata": {"name": n, "labels": {"team": draw.choice("ab")}}}) for n in NAMESPACES]
 
 
-def services(draw: Random) -> list[Service]:
+def random_services(draw: Random) -> list[Service]:
     found = []
     for i in range(draw.choice((0, 1, 2))):
         wanted = draw.choice(({"app": "web"}, {"app": "db", "version": "1"}))
         body = {"metadata": {"name": f"s{i}", "namespace": draw.choice(NAMESPACES)}, "spec": {"selector": wanted}}
-        found.append(msgspec.convert(body, Service))
+        found.append(of(Service, body))
     return found

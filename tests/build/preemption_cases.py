@@ -1,21 +1,18 @@
-"""Small random clusters for preemption, and an oracle that knows nothing of the scheduler.
+"""Small random clusters for preemption.
 
 A case is plain data: nodes with cpu and a rack, groups of running pods (alone, gangs, trees, evicted one by one or
-as a whole), budgets, and a preemptor all of whose pods must sit. The oracle tries every set of units and every way
-to seat the preemptor.
+as a whole), budgets, and a preemptor all of whose pods must be placed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
-import msgspec
 from hypothesis import strategies as st
 
-from muster.api import types
-from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world
+from tests.build.objects import RACK, a_budget, a_composite, a_gang, a_node, a_pod
+from tests.build.scheduler import TestWorld, a_world
 
 HIGH = 100
 
@@ -55,8 +52,6 @@ class Case:
     tree_rack: bool = False
     tree: bool = False
 
-    # --- as a world --------------------------------------------------------------------------------
-
     def world(self) -> TestWorld:
         world = a_world([a_node(f"n{i}", cpu=cpu, rack=rack) for i, (cpu, rack) in enumerate(self.nodes)])
         for group in self.groups:
@@ -82,9 +77,8 @@ class Case:
             world.add(a_gang(f"vip-{number}", count, **fields))
             world.add(*[a_pod(f"vip-{number}-{i}", f"vip-{number}", cpu, priority=HIGH) for i in range(count)])
 
-    # --- the oracle --------------------------------------------------------------------------------
-
     def units(self) -> list[frozenset[str]]:
+        """The sets of pods that can only be evicted together."""
         by_name = {group.name: group for group in self.groups}
         found: dict[str, set[str]] = {}
         for pod in self.pods:
@@ -97,71 +91,6 @@ class Case:
                 at = by_name.get(at.parent or "")
             found.setdefault(key, set()).add(pod.name)
         return [frozenset(names) for names in found.values()]
-
-    def cost(self, units: list[frozenset[str]]) -> tuple[float, ...]:
-        gone = frozenset().union(*units)
-        victims = [pod for pod in self.pods if pod.name in gone]
-        drawn = [sum(pod.budget == number for pod in victims) for number in range(len(self.budgets))]
-        violations = sum(max(0, count - allowed) for count, allowed in zip(drawn, self.budgets, strict=True))
-        top = max((pod.priority for pod in victims), default=-(1 << 40))
-        broken = sum(self.holds(g, frozenset()) and not self.holds(g, gone) for g in self.groups)
-        return (violations, top, broken, len(units), len(victims), -sum(pod.start for pod in victims))
-
-    def holds(self, group: Group, gone: frozenset[str]) -> bool:
-        if group.composite:
-            return sum(self.holds(g, gone) for g in self.groups if g.parent == group.name) >= group.minimum
-        return sum(pod.leaf == group.name and pod.name not in gone for pod in self.pods) >= group.minimum
-
-    def fits(self, gone: frozenset[str]) -> bool:
-        free = [cpu for cpu, _ in self.nodes]
-        for pod in self.pods:
-            if pod.name not in gone:
-                free[pod.node] -= pod.cpu
-        racks = sorted({rack for _, rack in self.nodes})
-        scopes = [{rack} for rack in racks] if self.tree_rack else [set(racks)]
-        return any(self._seat(free, scope, list(self.leaves)) for scope in scopes)
-
-    def _seat(self, free: list[int], scope: set[str], leaves: list[tuple[int, int, bool]]) -> bool:
-        if not leaves:
-            return True
-        count, cpu, rack = leaves[0]
-        for inside in [{one} for one in sorted(scope)] if rack else [scope]:
-            nodes = [i for i, (_, name) in enumerate(self.nodes) if name in inside]
-            if any(self._seat(left, scope, leaves[1:]) for left in _ways(free, nodes, count, cpu)):
-                return True
-        return False
-
-    def best(self) -> tuple[float, ...] | None:
-        """The price of the cheapest set of units that makes room, or None if no set does."""
-        units = self.units()
-        subsets = [list(some) for size in range(len(units) + 1) for some in combinations(units, size)]
-        for cost, number in sorted((self.cost(some), number) for number, some in enumerate(subsets)):
-            if self.fits(frozenset().union(*subsets[number])):
-                return cost
-        return None
-
-
-def _ways(free: list[int], nodes: list[int], count: int, cpu: int) -> Any:
-    """All ways to put so many alike pods on nodes, as what is then left."""
-    if count == 0:
-        yield free
-        return
-    if not nodes:
-        return
-    first, rest = nodes[0], nodes[1:]
-    for here in range(min(count, max(0, free[first]) // cpu), -1, -1):
-        left = list(free)
-        left[first] -= here * cpu
-        yield from _ways(left, rest, count - here, cpu)
-
-
-def a_budget(name: str, allowed: int, **labels: str) -> types.PodDisruptionBudget:
-    body = {
-        "metadata": {"name": name, "namespace": "ns", "uid": name},
-        "spec": {"selector": {"matchLabels": labels}},
-        "status": {"disruptionsAllowed": allowed},
-    }
-    return msgspec.convert(body, types.PodDisruptionBudget)
 
 
 # --- random cases ----------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
 from muster.api.types import Node, Pod
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.checking.check_proof import check_proof
@@ -16,46 +14,8 @@ from muster.scheduler.placement.request import CompositeRequest, GroupRequest, P
 from muster.scheduler.placement.verdict import Budget, Infeasible, Placed, Undecided
 from muster.scheduler.planning.plan import DEFAULT_STEPS, plan
 from muster.scheduler.runtime.profile import Profile, default_profile
-from tests.scheduler.evaluators import evaluator_of
-
-RACK, ZONE, BLOCK = "example.com/rack", "example.com/zone", "example.com/block"
-KEYS = {"rack": RACK, "zone": ZONE, "block": BLOCK}
-
-
-def a_node(
-    name: str, cpu: float = 4, memory: str = "64Gi", pods: int = 110, extra: dict[str, Any] | None = None, **at: Any
-) -> Node:
-    labels = {
-        "kubernetes.io/hostname": name,
-        **{KEYS[k]: v for k, v in at.items() if k in KEYS},
-        **at.get("labels", {}),
-    }
-    spec = {"unschedulable": at.get("unschedulable", False), "taints": at.get("taints")}
-    allocatable = {"cpu": str(cpu), "memory": memory, "pods": pods, **(extra or {})}
-    raw = {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"allocatable": allocatable}}
-    return msgspec.convert(raw, Node)
-
-
-def a_pod(name: str, cpu: float | None = 1, extra: dict[str, Any] | None = None, **spec: Any) -> Pod:
-    labels = spec.pop("labels", None)
-    node = spec.pop("node", "")
-    requests = {**({"cpu": str(cpu)} if cpu is not None else {}), **(extra or {})}
-    container = {"name": "main", "resources": {"requests": requests}, "ports": spec.pop("ports", None)}
-    raw = {
-        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels},
-        "spec": {"schedulerName": "default-scheduler", "nodeName": node, "containers": [container], **spec},
-    }
-    return msgspec.convert(raw, Pod)
-
-
-def near(key: str, **labels: str) -> dict[str, Any]:
-    term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
-    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-
-def apart(key: str, **labels: str) -> dict[str, Any]:
-    term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+from tests.build.cluster import evaluator_of
+from tests.build.objects import a_pod
 
 
 @dataclass
@@ -81,11 +41,10 @@ class Scene:
         return self
 
     def member(self, pod: Pod, priority: int = 0) -> PendingPod:
-        meta = pod.metadata
-        self.pods[meta.uid] = pod
-        return PendingPod(
-            meta.uid, meta.namespace, meta.name, evaluator_of(self.cluster).shape(pod, self.profile), priority
-        )
+        """A pod that waits, under a uid of its own: the planner never looks a member up in the cluster."""
+        name, uid = pod.metadata.name, f"uid-{pod.metadata.name}"
+        self.pods[uid] = pod
+        return PendingPod(uid, "default", name, evaluator_of(self.cluster).shape(pod, self.profile), priority)
 
     def gang(
         self,
@@ -102,7 +61,7 @@ class Scene:
 
     def uniform(self, name: str, count: int, cpu: float = 1, **more: Any) -> PodGroupRequest:
         keep = {k: more.pop(k) for k in ("min_count", "topology", "bound", "domains") if k in more}
-        return self.gang(name, *(a_pod(f"{name}-{i}", cpu, **more) for i in range(count)), **keep)
+        return self.gang(name, *(a_pod(f"{name}-{i}", cpu=cpu, **more) for i in range(count)), **keep)
 
     def composite(
         self,

@@ -1,4 +1,4 @@
-"""Builders and a small world for tests of the brain: objects by sentence, decisions carried out at once.
+"""A scheduler with an instant API server around it: objects are added, decisions carried out at once.
 
     world = a_world(nodes=[a_node("n0", cpu=4)])
     world.add(a_gang("g", min_count=3), *pods(3, group="g", cpu=1))
@@ -11,7 +11,7 @@ victims leave. After every step it checks that no node is overcommitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -23,118 +23,7 @@ from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import ObjectRef
 from muster.scheduler.runtime.config import default_config, load
-
-RACK, BLOCK, ZONE = "example.com/rack", "example.com/block", "example.com/zone"
-
-
-def a_node(
-    name: str, cpu: int | str = 4, memory: str = "64Gi", pods: int = 110, gpu: int = 0, **labels: str
-) -> types.Node:
-    """A node; `rack`, `block` and `zone` are labels under example.com, others are taken as they are."""
-    keys = {"rack": RACK, "block": BLOCK, "zone": ZONE}
-    named = {"kubernetes.io/hostname": name} | {keys.get(k, k): v for k, v in labels.items()}
-    room: dict[str, Any] = {"cpu": str(cpu), "memory": memory, "pods": str(pods)}
-    if gpu:
-        room["nvidia.com/gpu"] = str(gpu)
-    return _of(
-        types.Node,
-        {"metadata": {"name": name, "uid": f"node-{name}", "labels": named}, "status": {"allocatable": room}},
-    )
-
-
-def a_pod(
-    name: str,
-    group: str | None = None,
-    cpu: int | str = 1,
-    *,
-    priority: int = 0,
-    created: int = 0,
-    node: str | None = None,
-    labels: dict[str, str] | None = None,
-    scheduler: str = "default-scheduler",
-    gates: Sequence[str] = (),
-    policy: str | None = None,
-    owner: str | None = None,
-    namespace: str = "ns",
-    **spec: Any,
-) -> types.Pod:
-    """A pod that asks for some cpu; bound already if a node is given."""
-    body: dict[str, Any] = {
-        "schedulerName": scheduler,
-        "priority": priority,
-        "containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}],
-        **spec,
-    }
-    if group:
-        body["schedulingGroup"] = {"podGroupName": group}
-    if node:
-        body["nodeName"] = node
-    if gates:
-        body["schedulingGates"] = [{"name": gate} for gate in gates]
-    if policy:
-        body["preemptionPolicy"] = policy
-    meta: dict[str, Any] = {
-        "name": name,
-        "namespace": namespace,
-        "uid": f"pod-{name}",
-        "creationTimestamp": _time(created),
-        "labels": labels or {},
-    }
-    if owner:
-        meta["ownerReferences"] = [{"kind": "Job", "name": owner, "uid": owner, "controller": True}]
-    status = {"phase": "Running" if node else "Pending", "startTime": _time(created)}
-    return _of(types.Pod, {"metadata": meta, "spec": body, "status": status})
-
-
-def pods(count: int, group: str | None = None, name: str | None = None, **fields: Any) -> list[types.Pod]:
-    """So many alike pods, named after their group."""
-    base = name or group or "pod"
-    return [a_pod(f"{base}-{i}", group, **fields) for i in range(count)]
-
-
-def a_gang(name: str, min_count: int, **fields: Any) -> api.PodGroup:
-    return _group(api.PodGroup, name, {"gang": {"minCount": min_count}}, fields)
-
-
-def a_basic(name: str, **fields: Any) -> api.PodGroup:
-    return _group(api.PodGroup, name, {"basic": {}}, fields)
-
-
-def a_composite(name: str, min_groups: int | None, **fields: Any) -> api.CompositePodGroup:
-    policy = {"basic": {}} if min_groups is None else {"gang": {"minGroupCount": min_groups}}
-    return _group(api.CompositePodGroup, name, policy, {"workload": f"wl/{name}"} | fields)
-
-
-def _group(kind: Any, name: str, policy: dict[str, Any], fields: dict[str, Any]) -> Any:
-    spec: dict[str, Any] = {"schedulingPolicy": policy, "priority": fields.get("priority", 0)}
-    if fields.get("priority", 0) is None:
-        del spec["priority"]
-    if parent := fields.get("parent"):
-        spec["parentCompositePodGroupName"] = parent
-        spec["workloadRef"] = {"workloadName": "wl", "templateName": name}
-    if workload := fields.get("workload"):
-        workload_name, template = workload.split("/")
-        spec["workloadRef"] = {"workloadName": workload_name, "templateName": template}
-    if topology := fields.get("topology"):
-        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
-    spec["disruptionMode"] = {fields.get("mode", "single"): {}}
-    if policy_name := fields.get("policy"):
-        spec["preemptionPolicy"] = policy_name
-    meta = {
-        "name": name,
-        "namespace": fields.get("namespace", "ns"),
-        "uid": f"{kind.__name__}-{name}",
-        "creationTimestamp": _time(fields.get("created", 0)),
-    }
-    return _of(kind, {"metadata": meta, "spec": spec})
-
-
-def _time(second: int) -> str:
-    return f"2026-01-01T{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}Z"
-
-
-def _of(kind: Any, body: dict[str, Any]) -> Any:
-    return msgspec.convert(body, kind)
+from tests.build.objects import RACK
 
 
 class TestWorld:
