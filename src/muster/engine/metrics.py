@@ -200,6 +200,9 @@ class Metrics:
     def _placements(self) -> None:
         counter, histogram = self._counter, self._histogram
         self.generated = counter("generated_placements", "Domains that pod groups could be placed in.", ("profile",))
+        self.proofs = counter(
+            "infeasibility_proofs", "Proofs of infeasibility by the outcome of their independent check.", ("result",)
+        )
         self.evaluations = counter(
             "placement_evaluations", "Domains evaluated for pod groups, by outcome.", ("result", "profile")
         )
@@ -297,6 +300,11 @@ class Metrics:
                 if count:
                     self.evaluations.labels(result, found.profile).inc(count)
                     self.placement_seconds.labels(result, found.profile).observe(share)
+
+    def proofs_checked(self, results: dict[str, int]) -> None:
+        """What became of the proofs of infeasibility of a scheduling cycle."""
+        for result, count in results.items():
+            self.proofs.labels(result).inc(count)
 
     def _condition_set(self, decision: SetCondition, seconds: float) -> None:
         if decision.about.kind == "Pod":
