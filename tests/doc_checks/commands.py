@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 
 import click
 
@@ -34,7 +35,7 @@ def check(page: Page) -> Iterator[Problem]:
             if target not in _targets():
                 yield page.problem(code.line, f"the Makefile has no target {target}")
         for module in _MODULE.findall(code.text):
-            if _source(module) is None:
+            if _source(module) is None and find_spec(module.partition(".")[0]) is None:
                 yield page.problem(code.line, f"there is no module {module} to run")
     for code in page.inline:
         if code.text.startswith("-") and not _is_known(page, code):
