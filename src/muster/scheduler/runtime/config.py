@@ -7,9 +7,10 @@ extender are errors that say what would be right.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -54,15 +55,19 @@ _POINTS_ELSEWHERE = (
 _POINTS = ("multiPoint", "filter", "score", *_POINTS_ELSEWHERE)
 
 
-_ARGS_ELSEWHERE = {
-    "DefaultPreemption": frozenset(("minCandidateNodesPercentage", "minCandidateNodesAbsolute")),
-}
+_ARGS_ELSEWHERE = {"DefaultPreemption": ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")}
+
+
+SCHEDULER_ENTRY = "Muster"  # of `pluginConfig`: no plugin, but the settings of the scheduler itself
 
 
 Kinds = Mapping[str, type[Plugin]]
 
 
 Tree = Mapping[str, Any]
+
+
+Number = TypeVar("Number", int, float)
 
 
 def _profiles() -> dict[str, Profile]:
@@ -101,13 +106,21 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
     if longest < initial:
         raise ValueError(f"podMaxBackoffSeconds is {longest}, less than podInitialBackoffSeconds ({initial})")
     profiles: dict[str, Profile] = {}
+    settings = _SchedulerArgs()
     for i, entry in enumerate(obj.get("profiles") or ({},)):
         name = entry.get("schedulerName") or default_name
         if name in profiles:
             raise ValueError(f"profiles[{i}].schedulerName: {name} has a profile already")
-        profiles[name] = _Reader(f"profiles[{i}]", kinds, notes).profile(name, entry)
-    shell = {name: obj[name] for name in _SHELL if name in obj}
-    return Config(profiles, initial, longest, notes=tuple(dict.fromkeys(notes)), shell=shell)
+        profiles[name] = _Reader(f"profiles[{i}]", kinds, notes, settings).profile(name, entry)
+    return Config(
+        profiles,
+        pod_initial_backoff=initial,
+        pod_max_backoff=longest,
+        bind_timeout=settings.bind_timeout,
+        budget_steps=settings.budget_steps,
+        notes=tuple(dict.fromkeys(notes)),
+        shell={name: obj[name] for name in _SHELL if name in obj},
+    )
 
 
 def _check_head(obj: Tree) -> None:
@@ -136,13 +149,48 @@ def _seconds(obj: Tree, name: str, default: int) -> float:
     return float(found)
 
 
+class _SchedulerArgs:
+    """The `pluginConfig` entries `Muster` of all profiles.
+
+    They are settings of the scheduler, which all profiles share: a field that several profiles set has one value.
+    """
+
+    known = ("bindTimeoutSeconds", "budgetSteps")
+
+    def __init__(self) -> None:
+        self.bind_timeout = Config.bind_timeout
+        self.budget_steps = Config.budget_steps
+        self._set_at: dict[str, str] = {}  # field -> the path that set it first
+
+    def add(self, where: str, args: Tree) -> None:
+        """Read the arguments of one entry; ValueError names the path of what is wrong."""
+        steps, timeout = args.get("budgetSteps"), args.get("bindTimeoutSeconds")
+        if steps is not None:
+            if isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0:
+                raise ValueError(f"{where}.budgetSteps: {steps!r} is no whole number above 0")
+            self.budget_steps = self._agreed(where, "budgetSteps", steps, self.budget_steps)
+        if timeout is not None:
+            number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+            if not (number and 0 < timeout < math.inf):
+                raise ValueError(f"{where}.bindTimeoutSeconds: {timeout!r} is no number above 0")
+            self.bind_timeout = self._agreed(where, "bindTimeoutSeconds", float(timeout), self.bind_timeout)
+
+    def _agreed(self, where: str, name: str, value: Number, before: Number) -> Number:
+        path = f"{where}.{name}"
+        first = self._set_at.setdefault(name, path)
+        if first != path and value != before:
+            raise ValueError(f"{path}: {value} differs from {before} in {first}; all profiles share one scheduler")
+        return value
+
+
 class _Reader:
     """Reads one profile; `path` is where it stands in the file."""
 
-    def __init__(self, path: str, kinds: Kinds, notes: list[str]) -> None:
+    def __init__(self, path: str, kinds: Kinds, notes: list[str], settings: _SchedulerArgs) -> None:
         self.path = path
         self.kinds = kinds
         self.notes = notes
+        self.settings = settings
         self.known = (*kinds, *BUILT_IN)
 
     def profile(self, name: str, entry: Tree) -> Profile:
@@ -195,10 +243,11 @@ class _Reader:
             self.notes.append(f"plugins.{point} has no effect on rules that take part in filtering and scoring")
         return kept | {name: after[name] for name in after if name in BUILT_IN}
 
-    def _name(self, where: str, entry: Tree) -> str:
+    def _name(self, where: str, entry: Tree, *also: str) -> str:
         name = entry.get("name")
-        if name not in self.known:
-            raise ValueError(f"{where}: unknown plugin {name!r}; known are {', '.join(sorted(self.known))}")
+        known = (*self.known, *also)
+        if name not in known:
+            raise ValueError(f"{where}: unknown plugin {name!r}; known are {', '.join(sorted(known))}")
         return cast(str, name)
 
     def _weight(self, where: str, entry: Tree) -> int:
@@ -211,18 +260,28 @@ class _Reader:
         found: dict[str, Tree] = {}
         for i, section in enumerate(entry.get("pluginConfig") or ()):
             where = f"{self.path}.pluginConfig[{i}]"
-            name = self._name(where, section)
+            name = self._name(where, section, SCHEDULER_ENTRY)
             if name in found:
                 raise ValueError(f"{where}: {name} is configured twice")
             args: Tree = section.get("args") or {}
-            kind = self.kinds.get(name)
-            known = kind.known_args if kind is not None else _ARGS_ELSEWHERE.get(name, frozenset())
-            if known is not None:
-                _only(f"{where}.args.", args, (*known, "apiVersion", "kind"))
-            if kind is None and args:
-                self.notes.append(f"arguments of {name} have no effect")
+            if not isinstance(args, Mapping):
+                raise ValueError(f"{where}.args: {args!r} is no object")
+            self._check_args(f"{where}.args", name, args)
             found[name] = args
         return found
+
+    def _check_args(self, where: str, name: str, args: Tree) -> None:
+        kind = self.kinds.get(name)
+        if kind is not None:
+            known = kind.known_args
+        else:
+            known = _SchedulerArgs.known if name == SCHEDULER_ENTRY else _ARGS_ELSEWHERE.get(name, ())
+        if known is not None:
+            _only(f"{where}.", args, (*known, "apiVersion", "kind"))
+        if name == SCHEDULER_ENTRY:
+            self.settings.add(where, args)
+        elif kind is None and args:
+            self.notes.append(f"arguments of {name} have no effect")
 
     def _rule(self, name: str, args: Tree | None) -> Plugin:
         try:
