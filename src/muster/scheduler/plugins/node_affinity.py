@@ -137,5 +137,5 @@ def _pinned(selector: NodeSelector) -> frozenset[str] | None:
         ]
         if not pins:
             return None
-        names |= frozenset.intersection(*pins)
+        names |= pins[0].intersection(*pins[1:])
     return frozenset(names) if terms else None

@@ -107,8 +107,9 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
         raise ValueError(f"podMaxBackoffSeconds is {longest}, less than podInitialBackoffSeconds ({initial})")
     profiles: dict[str, Profile] = {}
     settings = _SchedulerArgs()
-    for i, entry in enumerate(obj.get("profiles") or ({},)):
-        name = entry.get("schedulerName") or default_name
+    entries: Iterable[Tree] = obj.get("profiles") or ({},)
+    for i, entry in enumerate(entries):
+        name: str = entry.get("schedulerName") or default_name
         if name in profiles:
             raise ValueError(f"profiles[{i}].schedulerName: {name} has a profile already")
         profiles[name] = _Reader(f"profiles[{i}]", kinds, notes, settings).profile(name, entry)
