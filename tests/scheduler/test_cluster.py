@@ -94,7 +94,7 @@ def test_ranks_do_not_depend_on_arrival_even_when_they_collide(monkeypatch):
     for order in ("abc", "cba", "bca"):
         columns = NodeColumns()
         for name in order:
-            columns.put_node(a_node(name))
+            columns.set_node(a_node(name))
         ranks.append({name: int(columns.rank[columns.index[name]]) for name in order})
     assert ranks[0] == ranks[1] == ranks[2]
     assert len(set(ranks[0].values())) == 3

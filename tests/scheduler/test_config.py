@@ -224,7 +224,7 @@ def test_what_cannot_be_right_is_refused(body, fault):
 
 
 def test_sections_for_the_shell_are_handed_on():
-    assert load(HEAD | {"leaderElection": {"leaderElect": False}}).shell == {"leaderElection": {"leaderElect": False}}
+    assert load(HEAD | {"leaderElection": {"leaderElect": False}}).engine == {"leaderElection": {"leaderElect": False}}
 
 
 def test_backoffs_and_several_profiles_are_read():

@@ -50,12 +50,12 @@ def everything(cluster: Cluster) -> dict[str, object]:
         for what, tally in held.items():
             found[f"{kind} {what}"] = (tally.column.tobytes(), tally.total)
             for sums in tally._sums.values():
-                fresh = type(sums)(cluster, sums.labels, sums.where, tally.column)
+                fresh = type(sums)(cluster, sums.labels, sums.nodes, tally.column)
                 assert np.array_equal(sums.values, fresh.values)
     for what, label_class in tallies._classes.items():
-        found[f"class {what}"] = (dict(label_class.seats), dict(label_class.dying))
+        found[f"class {what}"] = (dict(label_class.pods_by_slot), dict(label_class.terminating_by_slot))
     storage = cluster.volumes
-    held = (storage._uses, storage._counted, storage._attached, storage.promised._kept)
+    held = (storage._uses, storage._counted, storage._attached, storage.promised._by_claim)
     found["storage"] = copy.deepcopy(held)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.api import types
-from muster.scheduler.cache.footprints import assumed, requested
+from muster.scheduler.cache.footprints import nonzero_requested, requested
 from muster.scheduler.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from tests.scheduler import worlds
@@ -66,8 +66,8 @@ def test_resources_that_nodes_do_not_offer_are_not_counted():
 
 
 def test_containers_without_requests_are_taken_to_use_a_little():
-    assert assumed(spec(containers=[container(), container(cpu="1")])) == (1100, 400 * MIB)
-    assert assumed(spec(containers=[container(cpu="0", memory="0")])) == (0, 0)
+    assert nonzero_requested(spec(containers=[container(), container(cpu="1")])) == (1100, 400 * MIB)
+    assert nonzero_requested(spec(containers=[container(cpu="0", memory="0")])) == (0, 0)
 
 
 # --- room -------------------------------------------------------------------------------------------

@@ -94,8 +94,8 @@ def _ask_for_volumes(state: SchedulerState, member: Member, claims: Iterable[str
         if claim is None or bound(claim):
             continue
         ref = ObjectRef("PersistentVolumeClaim", namespace, name, claim.metadata.uid)
-        kept = storage.promised.kept_for(key)
-        yield PromiseVolume(kept, ref) if kept else SelectVolumeNode(ref, storage.first_user(key))
+        kept = storage.promised.volume_of(key)
+        yield PromiseVolume(kept, ref) if kept else SelectVolumeNode(ref, storage.node_of_first_user(key))
 
 
 # --- failure ---------------------------------------------------------------------------------------

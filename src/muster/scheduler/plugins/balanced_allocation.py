@@ -13,7 +13,7 @@ from muster.scheduler.cache.arrays import Bools, Ints, Slots
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.framework.plugin import DependsOn, Plugin
 from muster.scheduler.framework.shape import Shape
-from muster.scheduler.plugins.resource_args import listed, weighted_resources
+from muster.scheduler.plugins.resource_args import rows_of, weighted_resources
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,29 +40,29 @@ class NodeResourcesBalancedAllocation(Plugin):
     def _score(self, shape: Shape, cluster: Cluster, slots: Slots, ahead: int | Ints) -> Ints:
         shares: list[Floats] = []
         present: list[Bools] = []
-        for row, size, _ in listed(self, self.resources, shape, cluster):
+        for row, size, _ in rows_of(self, self.resources, shape, cluster):
             alloc = cluster.alloc[row][slots]
             used = cluster.used[row][slots] + size * ahead
             # Both at once: the node as it is, and with the pod.
             both = np.stack((used, used + size))
             present.append(alloc > 0)
             shares.append(np.minimum(1.0, both / np.maximum(alloc, 1)))
-        before, after = _evenness(shares, present)
+        before, after = _balance(shares, present)
         return 50 + (50 + after - before) // 2
 
     def score_one(self, shape: Shape, cluster: Cluster, slot: int) -> int:
         before: list[float] = []
         after: list[float] = []
-        for row, size, _ in listed(self, self.resources, shape, cluster):
+        for row, size, _ in rows_of(self, self.resources, shape, cluster):
             alloc = cluster.alloc.item(row, slot)
             if alloc:
                 used = cluster.used.item(row, slot)
                 before.append(min(1.0, used / alloc))
                 after.append(min(1.0, (used + size) / alloc))
-        return 50 + (50 + _evenness_of(after) - _evenness_of(before)) // 2
+        return 50 + (50 + _balance_of(after) - _balance_of(before)) // 2
 
 
-def _evenness(shares: list[Floats], present: list[Bools]) -> Ints:
+def _balance(shares: list[Floats], present: list[Bools]) -> Ints:
     """100 where all shares are alike, less the further they are apart."""
     return ((1 - _deviation(shares, present)) * 100).astype(np.int64)
 
@@ -80,7 +80,7 @@ def _deviation(shares: list[Floats], present: list[Bools]) -> Floats:
     return np.where(count > 2, np.sqrt(squares / count), np.where(count == 2, (highest - lowest) / 2, 0.0))
 
 
-def _evenness_of(shares: list[float]) -> int:
+def _balance_of(shares: list[float]) -> int:
     match shares:
         case [first, second]:
             deviation = abs((first - second) / 2)

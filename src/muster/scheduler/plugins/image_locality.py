@@ -13,10 +13,10 @@ from muster.scheduler.framework.shape import Shape
 _MIB = 1024 * 1024
 
 
-_LEAST = 23 * _MIB
+_MIN_SIZE = 23 * _MIB
 
 
-_MOST_EACH = 1000 * _MIB
+_MAX_SIZE_EACH = 1000 * _MIB
 
 
 class ImageLocality(Plugin):
@@ -35,8 +35,8 @@ class ImageLocality(Plugin):
             sizes = cluster.image_sizes(image)
             spread = np.count_nonzero(sizes) / max(1, cluster.count)
             total += (sizes[slots] * spread).astype(np.int64)
-        most = _MOST_EACH * len(images)
-        return (np.clip(total, _LEAST, most) - _LEAST) * MAX_SCORE // (most - _LEAST)
+        most = _MAX_SIZE_EACH * len(images)
+        return (np.clip(total, _MIN_SIZE, most) - _MIN_SIZE) * MAX_SCORE // (most - _MIN_SIZE)
 
 
 def _images(shape: Shape) -> list[str]:

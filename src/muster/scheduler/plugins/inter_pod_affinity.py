@@ -28,26 +28,26 @@ from muster.scheduler.interface.cluster_events import (
 _OWN_ANTI = "node(s) didn't match pod anti-affinity rules"
 
 
-_OTHERS_ANTI = "node(s) didn't satisfy existing pods anti-affinity rules"
+_EXISTING_ANTI = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-class _Near(NamedTuple):
+class _TermCount(NamedTuple):
     """Pods counted by one tally, per value of one label; the weight is for scores."""
 
-    tally: PodCount
+    pods: PodCount
     key: str
     weight: int = 0
 
-    def counts(self, cluster: Cluster, slots: Slots) -> Ints:
-        return self.tally.by(self.key).take(cluster.labels(self.key)[slots])
+    def at(self, cluster: Cluster, slots: Slots) -> Ints:
+        return self.pods.by_label(self.key).take(cluster.labels(self.key)[slots])
 
 
-class _Wishes(NamedTuple):
-    together: tuple[_Near, ...]  # required; all count the same pods, those that every term selects
-    company: bool  # the pod itself would satisfy its required terms
-    apart: tuple[_Near, ...]
-    preferred: tuple[_Near, ...]
-    jealous: tuple[str, ...]  # topology keys of anti-affinity that selects the pod's own like
+class _AffinityTerms(NamedTuple):
+    required: tuple[_TermCount, ...]  # required; all count the same pods, those that every term selects
+    selects_itself: bool  # the pod itself would satisfy its required terms
+    anti: tuple[_TermCount, ...]
+    preferred: tuple[_TermCount, ...]
+    self_anti_keys: tuple[str, ...]  # topology keys of anti-affinity that selects the pod's own like
 
 
 class InterPodAffinity(Plugin):
@@ -64,124 +64,131 @@ class InterPodAffinity(Plugin):
         self.hard_weight = int(self.args.get("hardPodAffinityWeight", 1))
         if not 0 <= self.hard_weight <= 100:
             raise ValueError(f"hardPodAffinityWeight is {self.hard_weight}; it must be from 0 to 100")
-        self.ignores_others = bool(self.args.get("ignorePreferredTermsOfExistingPods", False))
+        self.ignore_preferred_of_existing = bool(self.args.get("ignorePreferredTermsOfExistingPods", False))
 
     # --- filtering ---------------------------------------------------------------------------------
 
     def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
-        wishes = _wishes(shape, cluster)
-        return bool(wishes.together or wishes.apart or _refusing(shape, cluster))
+        terms = _terms(shape, cluster)
+        return bool(terms.required or terms.anti or _existing_anti_affinity(shape, cluster))
 
     def affected_by_own_shape(self, shape: Shape, cluster: Cluster) -> bool:
-        wishes = _wishes(shape, cluster)
-        return bool(wishes.jealous or (wishes.together and wishes.company))
+        terms = _terms(shape, cluster)
+        return bool(terms.self_anti_keys or (terms.required and terms.selects_itself))
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
-        wishes = _wishes(shape, cluster)
-        ok = self._together(wishes, cluster, slots)
-        for near in (*wishes.apart, *_refusing(shape, cluster)):
-            if near.tally.total:
-                ok &= near.counts(cluster, slots) == 0
+        terms = _terms(shape, cluster)
+        ok = self._satisfies_required(terms, cluster, slots)
+        for term in (*terms.anti, *_existing_anti_affinity(shape, cluster)):
+            if term.pods.total:
+                ok &= term.at(cluster, slots) == 0
         return ok
 
     def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints | None:
-        keys = _wishes(shape, cluster).jealous
+        keys = _terms(shape, cluster).self_anti_keys
         if not keys:
             return None
         # Pods that keep apart from their like never share a domain, so even less a node.
         alone = np.logical_or.reduce([cluster.labels(key)[slots] > 0 for key in keys])
         return np.where(alone, 1, UNLIMITED)
 
-    def _together(self, wishes: _Wishes, cluster: Cluster, slots: Slots) -> Bools:
+    def _satisfies_required(self, terms: _AffinityTerms, cluster: Cluster, slots: Slots) -> Bools:
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
         found = ok.copy()
-        for near in wishes.together:
-            ok &= cluster.labels(near.key)[slots] > 0
-            found &= near.counts(cluster, slots) > 0
+        for term in terms.required:
+            ok &= cluster.labels(term.key)[slots] > 0
+            found &= term.at(cluster, slots) > 0
         # The first of a group that wants to be together has nobody to join yet.
-        alone = wishes.company and not any(near.tally.by(near.key).any() for near in wishes.together)
+        alone = terms.selects_itself and not any(term.pods.by_label(term.key).any() for term in terms.required)
         return ok if alone else ok & found
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
-        wishes = _wishes(shape, cluster)
-        ok = self._together(wishes, cluster, slots)
+        terms = _terms(shape, cluster)
+        ok = self._satisfies_required(terms, cluster, slots)
         yield FilterStatus(self.message, slots[~ok], True, self.name)
-        for nears, text in ((wishes.apart, _OWN_ANTI), (_refusing(shape, cluster), _OTHERS_ANTI)):
+        for nears, text in ((terms.anti, _OWN_ANTI), (_existing_anti_affinity(shape, cluster), _EXISTING_ANTI)):
             slots = slots[ok]
             ok = np.ones(slots.shape, dtype=np.bool_)
-            for near in nears:
-                ok &= near.counts(cluster, slots) == 0
+            for term in nears:
+                ok &= term.at(cluster, slots) == 0
             yield FilterStatus(text, slots[~ok], False, self.name)
 
     # --- scoring -----------------------------------------------------------------------------------
 
     def score_applies(self, shape: Shape, cluster: Cluster) -> bool:
-        own = _wishes(shape, cluster).preferred
-        return bool(own) or (not self.ignores_others and bool(self._liking(shape, cluster)))
+        own = _terms(shape, cluster).preferred
+        return bool(own) or (not self.ignore_preferred_of_existing and bool(self._existing_scores(shape, cluster)))
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         raw = np.zeros(cluster.alive[slots].shape, dtype=np.int64)
-        for near in (*_wishes(shape, cluster).preferred, *self._liking(shape, cluster)):
-            if near.tally.total:
-                raw += near.counts(cluster, slots) * near.weight
+        for term in (*_terms(shape, cluster).preferred, *self._existing_scores(shape, cluster)):
+            if term.pods.total:
+                raw += term.at(cluster, slots) * term.weight
         if not raw.size or (lowest := raw.min()) == (highest := raw.max()):
             return np.zeros_like(raw)
         return (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
 
-    def _liking(self, shape: Shape, cluster: Cluster) -> list[_Near]:
+    def _existing_scores(self, shape: Shape, cluster: Cluster) -> list[_TermCount]:
         """What running pods think of having this one near them."""
 
-        def find() -> list[_Near]:
+        def find() -> list[_TermCount]:
             weights = {"hard": self.hard_weight, "anti": 0}
-            found = ((what, weights.get(what.kind, what.weight), tally) for what, tally in _selecting(shape, cluster))
-            return [_Near(tally, what.topology, weight) for what, weight, tally in found if weight]
+            found = (
+                (what, weights.get(what.kind, what.weight), pod_count)
+                for what, pod_count in _existing_terms(shape, cluster)
+            )
+            return [_TermCount(pod_count, what.topology, weight) for what, weight, pod_count in found if weight]
 
-        return shape.fresh((self, "liking"), cluster.pod_counts.version, find)
+        return shape.memo_at((self, "liking"), cluster.pod_counts.version, find)
 
 
-def _selecting(shape: Shape, cluster: Cluster) -> Iterable[tuple[CarriedTerm, PodCount]]:
+def _existing_terms(shape: Shape, cluster: Cluster) -> Iterable[tuple[CarriedTerm, PodCount]]:
     """The terms carried by running pods that select this shape."""
-    for what, tally in cluster.pod_counts.carried():
+    for what, pod_count in cluster.pod_counts.carried():
         if isinstance(what, CarriedTerm) and what.topology and cluster.pod_counts.selects(what.term, shape.label_class):
-            yield what, tally
+            yield what, pod_count
 
 
-def _refusing(shape: Shape, cluster: Cluster) -> list[_Near]:
-    def find() -> list[_Near]:
-        return [_Near(tally, what.topology) for what, tally in _selecting(shape, cluster) if what.kind == "anti"]
+def _existing_anti_affinity(shape: Shape, cluster: Cluster) -> list[_TermCount]:
+    def find() -> list[_TermCount]:
+        return [
+            _TermCount(pod_count, what.topology)
+            for what, pod_count in _existing_terms(shape, cluster)
+            if what.kind == "anti"
+        ]
 
-    return shape.fresh("refusing anti-affinity", cluster.pod_counts.version, find)
+    return shape.memo_at("refusing anti-affinity", cluster.pod_counts.version, find)
 
 
-def _wishes(shape: Shape, cluster: Cluster) -> _Wishes:
-    return shape.fresh("pod affinity", cluster.pod_counts.version, lambda: _compile(shape, cluster))
+def _terms(shape: Shape, cluster: Cluster) -> _AffinityTerms:
+    return shape.memo_at("pod affinity", cluster.pod_counts.version, lambda: _compile(shape, cluster))
 
 
-def _compile(shape: Shape, cluster: Cluster) -> _Wishes:
-    pod, tallies = shape.pod, cluster.pod_counts
+def _compile(shape: Shape, cluster: Cluster) -> _AffinityTerms:
+    pod, pod_counts = shape.pod, cluster.pod_counts
     affinity = pod.spec.affinity or Affinity()
     together = apart = ()
-    preferred: list[_Near] = []
+    preferred: list[_TermCount] = []
     for side, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):
         if side is None:
             continue
         for wish in side.preferred_during_scheduling_ignored_during_execution or ():
             term = affinity_term(wish.pod_affinity_term, pod)
             if wish.pod_affinity_term.topology_key:
-                near = _Near(tallies.matching((term,)), wish.pod_affinity_term.topology_key, sign * wish.weight)
-                preferred.append(near)
+                term = _TermCount(pod_counts.matching((term,)), wish.pod_affinity_term.topology_key, sign * wish.weight)
+                preferred.append(term)
         required = side.required_during_scheduling_ignored_during_execution or ()
         if sign > 0:
             together = required
         else:
             apart = required
-    alike = [term for term in apart if tallies.selects(affinity_term(term, pod), shape.label_class)]
+    alike = [term for term in apart if pod_counts.selects(affinity_term(term, pod), shape.label_class)]
     all_terms = tuple(sorted({affinity_term(term, pod) for term in together}, key=repr))
-    everyone = tallies.matching(all_terms) if together else None
-    return _Wishes(
-        tuple(_Near(everyone, term.topology_key) for term in together if everyone is not None),
-        tallies.selects_all(all_terms, shape.label_class),
-        tuple(_Near(tallies.matching((affinity_term(term, pod),)), term.topology_key) for term in apart),
+    everyone = pod_counts.matching(all_terms) if together else None
+    return _AffinityTerms(
+        tuple(_TermCount(everyone, term.topology_key) for term in together if everyone is not None),
+        pod_counts.selects_all(all_terms, shape.label_class),
+        tuple(_TermCount(pod_counts.matching((affinity_term(term, pod),)), term.topology_key) for term in apart),
         tuple(preferred),
         tuple(term.topology_key for term in alike),
     )

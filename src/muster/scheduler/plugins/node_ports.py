@@ -25,7 +25,7 @@ class NodePorts(Plugin):
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         free = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
-        for held in _clashing(shape, cluster):
+        for held in _conflicting(shape, cluster):
             free &= held.column[: cluster.size][slots] == 0
         return free
 
@@ -33,11 +33,11 @@ class NodePorts(Plugin):
         return self.filter(shape, cluster, slots).astype(np.int64)
 
 
-def _clashing(shape: Shape, cluster: Cluster) -> list[PodCount]:
+def _conflicting(shape: Shape, cluster: Cluster) -> list[PodCount]:
     wanted = shape.footprint.requirements.ports
 
     def find() -> list[PodCount]:
-        known = [(what, tally) for what, tally in cluster.pod_counts.carried() if isinstance(what, HostPort)]
-        return [tally for what, tally in known if any(what.clashes(port) for port in wanted)]
+        known = [(what, pod_count) for what, pod_count in cluster.pod_counts.carried() if isinstance(what, HostPort)]
+        return [pod_count for what, pod_count in known if any(what.conflicts(port) for port in wanted)]
 
-    return shape.fresh("clashing ports", cluster.pod_counts.version, find)
+    return shape.memo_at("clashing ports", cluster.pod_counts.version, find)

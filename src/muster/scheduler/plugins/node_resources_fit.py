@@ -17,7 +17,7 @@ from muster.scheduler.cache.node_columns import CPU, MEMORY, PODS
 from muster.scheduler.framework.plugin import MAX_SCORE, DependsOn, FilterStatus, Plugin
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_ALLOCATABLE, POD_CHANGED, POD_GONE
-from muster.scheduler.plugins.resource_args import curve, listed, weighted_resources
+from muster.scheduler.plugins.resource_args import curve, rows_of, weighted_resources
 
 LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 
@@ -48,7 +48,7 @@ class NodeResourcesFit(Plugin):
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = cluster.used[PODS][slots] < cluster.alloc[PODS][slots]
-        for row, size in self._wants(shape, cluster):
+        for row, size in self._request_rows(shape, cluster):
             ok &= cluster.alloc[row][slots] - cluster.used[row][slots] >= size
         return ok
 
@@ -56,16 +56,16 @@ class NodeResourcesFit(Plugin):
         used, alloc = cluster.used.item, cluster.alloc.item
         if used(PODS, slot) >= alloc(PODS, slot):
             return False
-        return all(alloc(row, slot) - used(row, slot) >= size for row, size in self._wants(shape, cluster))
+        return all(alloc(row, slot) - used(row, slot) >= size for row, size in self._request_rows(shape, cluster))
 
     def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         seats = cluster.alloc[PODS][slots] - cluster.used[PODS][slots]
-        for row, size in self._wants(shape, cluster):
+        for row, size in self._request_rows(shape, cluster):
             seats = np.minimum(seats, (cluster.alloc[row][slots] - cluster.used[row][slots]) // size)
         return np.maximum(seats, 0)
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
-        wants = self._wants(shape, cluster)
+        wants = self._request_rows(shape, cluster)
         # One request beyond the whole node makes all of the node's refusals final.
         final = np.zeros(slots.shape, dtype=np.bool_)
         for row, size in wants:
@@ -77,7 +77,7 @@ class NodeResourcesFit(Plugin):
             resource = cluster.resources[row]
             yield FilterStatus(f"Insufficient {resource}", slots[short], final[short], (self.name, resource))
 
-    def _wants(self, shape: Shape, cluster: Cluster) -> tuple[tuple[int, int], ...]:
+    def _request_rows(self, shape: Shape, cluster: Cluster) -> tuple[tuple[int, int], ...]:
         if not self.ignored and not self.ignored_groups:
             return shape.request_rows
         names = cluster.resources
@@ -100,10 +100,10 @@ class NodeResourcesFit(Plugin):
             alloc = cluster.alloc[row][slots]
             used = (cluster.nonzero if row <= MEMORY else cluster.used)[row][slots]
             if self.curve is None and alloc.all():
-                total = total + self._rate(used + size * pods, alloc, alloc) * weight
+                total = total + self._score_resource(used + size * pods, alloc, alloc) * weight
                 weights = weights + weight
                 continue
-            rate = self._rate(used + size * pods, alloc, np.maximum(alloc, 1))
+            rate = self._score_resource(used + size * pods, alloc, np.maximum(alloc, 1))
             # A resource that a node does not have says nothing about it.
             present = (alloc > 0) & (rate > 0) if self.curve is not None else alloc > 0
             total = total + np.where(present, rate * weight, 0)
@@ -113,7 +113,7 @@ class NodeResourcesFit(Plugin):
             return np.floor(total / least + 0.5).astype(np.int64)
         return total // least
 
-    def _rate(self, wanted: Ints, alloc: Ints, whole: Ints) -> Ints:
+    def _score_resource(self, wanted: Ints, alloc: Ints, whole: Ints) -> Ints:
         match self.strategy:
             case "LeastAllocated":
                 return np.maximum((alloc - wanted) * MAX_SCORE // whole, 0)
@@ -138,9 +138,9 @@ class NodeResourcesFit(Plugin):
 
     def _rows(self, shape: Shape, cluster: Cluster) -> list[tuple[int, int, int]]:
         """Row, the pod's own amount, weight; cpu and memory with the filler."""
-        rows = listed(self, self.resources, shape, cluster)
-        cpu, memory = shape.footprint.requirements.assumed
+        rows = rows_of(self, self.resources, shape, cluster)
+        cpu, memory = shape.footprint.requirements.nonzero
         filled: dict[int, int] = {CPU: cpu, MEMORY: memory}
-        return shape.fresh(
+        return shape.memo_at(
             (self, "rows"), len(cluster.resources), lambda: [(r, filled.get(r, size), w) for r, size, w in rows]
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cache.cluster import Cluster
-from muster.scheduler.cache.node_columns import scalar
+from muster.scheduler.cache.node_columns import is_scalar
 from muster.scheduler.framework.plugin import Plugin
 from muster.scheduler.framework.shape import Shape
 
@@ -26,15 +26,15 @@ def weighted_resources(found: Sequence[Mapping[str, Any]] | None) -> Weights:
     return weights or (("cpu", 1), ("memory", 1))
 
 
-def listed(rule: Plugin, resources: Weights, shape: Shape, cluster: Cluster) -> list[tuple[int, int, int]]:
+def rows_of(plugin: Plugin, resources: Weights, shape: Shape, cluster: Cluster) -> list[tuple[int, int, int]]:
     """Row, the pod's request and weight of the resources that count for this shape."""
 
     def find() -> list[tuple[int, int, int]]:
         amounts = shape.amounts
-        wanted = [(name, weight) for name, weight in resources if not scalar(name) or amounts.get(name)]
+        wanted = [(name, weight) for name, weight in resources if not is_scalar(name) or amounts.get(name)]
         return [(cluster.row[name], amounts.get(name, 0), weight) for name, weight in wanted if name in cluster.row]
 
-    return shape.fresh((rule, "listed"), len(cluster.resources), find)
+    return shape.memo_at((plugin, "listed"), len(cluster.resources), find)
 
 
 def curve(ratio: Mapping[str, Any] | None) -> Ints:
@@ -47,10 +47,10 @@ def curve(ratio: Mapping[str, Any] | None) -> Ints:
             raise ValueError("utilization of the shape's points must rise from point to point")
     if any(not 0 <= at <= 100 or not 0 <= score <= 100 for at, score in points):
         raise ValueError("a shape's utilization must be from 0 to 100 and its score from 0 to 10")
-    return np.array([_on_line(points, at) for at in range(101)], dtype=np.int64)
+    return np.array([_score_at(points, at) for at in range(101)], dtype=np.int64)
 
 
-def _on_line(points: list[tuple[int, int]], at: int) -> int:
+def _score_at(points: list[tuple[int, int]], at: int) -> int:
     for i, (right, score) in enumerate(points):
         if at <= right:
             if i == 0:

@@ -27,7 +27,7 @@ class TaintToleration(Plugin):
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         sets = cluster.taint_sets
-        disliked = shape.fresh("disliked taints", len(sets), lambda: _per_set(shape, sets))
+        disliked = shape.memo_at("disliked taints", len(sets), lambda: _untolerated_soft_taints(shape, sets))
         return disliked[cluster.taint_set[slots]]
 
 
@@ -35,14 +35,14 @@ def tolerated(shape: Shape, cluster: Cluster) -> Bools:
     """Per taint set: whether the shape may go to a node that has it."""
     # Few distinct taint sets, many nodes: judge each set once, then spread the answer.
     sets, tolerations = cluster.taint_sets, shape.pod.spec.tolerations
-    return shape.fresh(
+    return shape.memo_at(
         "tolerated taints",
         len(sets),
         lambda: np.array([first_untolerated(taints, tolerations) is None for taints in sets], dtype=np.bool_),
     )
 
 
-def _per_set(shape: Shape, sets: list[tuple[Taint, ...]]) -> Ints:
+def _untolerated_soft_taints(shape: Shape, sets: list[tuple[Taint, ...]]) -> Ints:
     soft = [t for t in shape.pod.spec.tolerations or () if t.effect in ("", "PreferNoSchedule")]
 
     def disliked(taint: Taint) -> bool:

@@ -13,16 +13,23 @@ import numpy as np
 from muster.api.types import PersistentVolume, PersistentVolumeClaim, StorageClass
 from muster.scheduler.cache.arrays import Bools, Ints, Slots
 from muster.scheduler.cache.cluster import Cluster
-from muster.scheduler.cache.volumes import WAITS, bound, fits, selected_node, size_of, wanted_by
+from muster.scheduler.cache.volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    bound,
+    can_bind,
+    claim_size,
+    selected_node,
+    volume_size,
+)
 from muster.scheduler.framework.plugin import DependsOn, FilterStatus, Plugin
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_LABELS, STORAGE
-from muster.scheduler.plugins.node_affinity import selected
+from muster.scheduler.plugins.node_affinity import matches_selector
 
 _NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
-_ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
+_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 
 
 _NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
@@ -36,7 +43,7 @@ class VolumeBinding(Plugin):
     filter_depends_on = DependsOn.NODE
     unresolvable = True
     known_args = frozenset(("bindTimeoutSeconds", "shape"))
-    watches = frozenset(("storage", "reservations"))
+    watches = frozenset(("storage", "promised volumes"))
     requeue_on = frozenset((NODE_ADDED, NODE_LABELS, STORAGE))
 
     def concerns(self, shape: Shape) -> bool:
@@ -47,9 +54,9 @@ class VolumeBinding(Plugin):
         return any(not bound(claim) for claim in _claims(shape, cluster))
 
     def pre_filter(self, shape: Shape, cluster: Cluster) -> str | None:
-        namespace, storage = shape.pod.metadata.namespace, cluster.volumes
+        namespace, volumes = shape.pod.metadata.namespace, cluster.volumes
         for name in shape.footprint.claims:
-            claim = storage.claims.get((namespace, name))
+            claim = volumes.claims.get((namespace, name))
             if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
             if claim.metadata.deletion_timestamp is not None:
@@ -58,7 +65,10 @@ class VolumeBinding(Plugin):
                 return (
                     f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
                 )
-        if any(not bound(claim) and not _waits(cluster.volumes.class_of(claim)) for claim in _claims(shape, cluster)):
+        if any(
+            not bound(claim) and not _waits_for_consumer(cluster.volumes.class_of(claim))
+            for claim in _claims(shape, cluster)
+        ):
             return "pod has unbound immediate PersistentVolumeClaims"
         return None
 
@@ -69,7 +79,7 @@ class VolumeBinding(Plugin):
         return ok
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
-        for text in (_NO_VOLUME, _ELSEWHERE, _NONE_TO_BIND):
+        for text in (_NO_VOLUME, _NODE_CONFLICT, _NONE_TO_BIND):
             ok = np.ones(slots.shape, dtype=np.bool_)
             for why, mask in self._masks(shape, cluster, slots):
                 if why == text:
@@ -88,9 +98,9 @@ class VolumeBinding(Plugin):
             if volume is None:
                 yield _NO_VOLUME, np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
             else:
-                yield _ELSEWHERE, _reachable(volume, cluster, slots)
+                yield _NODE_CONFLICT, _accessible(volume, cluster, slots)
         if waiting:
-            yield _NONE_TO_BIND, _all_served(waiting, cluster, slots)
+            yield _NONE_TO_BIND, _all_satisfied(waiting, cluster, slots)
 
 
 def _claims(shape: Shape, cluster: Cluster) -> list[PersistentVolumeClaim]:
@@ -98,22 +108,22 @@ def _claims(shape: Shape, cluster: Cluster) -> list[PersistentVolumeClaim]:
     return [claims[(namespace, name)] for name in shape.footprint.claims if (namespace, name) in claims]
 
 
-def _waits(storage_class: StorageClass | None) -> bool:
-    return storage_class is not None and storage_class.volume_binding_mode == WAITS
+def _waits_for_consumer(storage_class: StorageClass | None) -> bool:
+    return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _reachable(volume: PersistentVolume, cluster: Cluster, slots: Slots) -> Bools:
+def _accessible(volume: PersistentVolume, cluster: Cluster, slots: Slots) -> Bools:
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return np.ones(cluster.alive[slots].shape, dtype=np.bool_)
-    return selected(affinity.required, cluster, slots)
+    return matches_selector(affinity.required, cluster, slots)
 
 
-def _all_served(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Slots) -> Bools:
+def _all_satisfied(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Slots) -> Bools:
     """The slots where every claim finds a free volume of its own or can get a new one."""
     ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
     taken: dict[str, Bools] = {}
-    for claim in sorted(claims, key=lambda claim: (wanted_by(claim), claim.metadata.name)):
+    for claim in sorted(claims, key=lambda claim: (claim_size(claim), claim.metadata.name)):
         served = np.zeros(ok.shape, dtype=np.bool_)
         node = selected_node(claim)
         if not node:
@@ -133,10 +143,10 @@ def _all_served(claims: list[PersistentVolumeClaim], cluster: Cluster, slots: Sl
 
 def _bind(claim: PersistentVolumeClaim, cluster: Cluster, slots: Slots, served: Bools, taken: dict[str, Bools]) -> None:
     """On each slot, give the claim the smallest volume there that fits it and that no claim before it took."""
-    storage, key = cluster.volumes, (claim.metadata.namespace, claim.metadata.name)
-    fitting = [v for v in storage.volumes.values() if fits(v, claim) and storage.promised.free_for(v, key)]
-    for volume in sorted(fitting, key=lambda volume: (size_of(volume), volume.metadata.name)):
-        here = _reachable(volume, cluster, slots) & ~served
+    volumes, key = cluster.volumes, (claim.metadata.namespace, claim.metadata.name)
+    fitting = [v for v in volumes.volumes.values() if can_bind(v, claim) and volumes.promised.free_for(v, key)]
+    for volume in sorted(fitting, key=lambda volume: (volume_size(volume), volume.metadata.name)):
+        here = _accessible(volume, cluster, slots) & ~served
         before = taken.get(volume.metadata.name)
         if before is not None:
             here &= ~before
@@ -150,7 +160,7 @@ def _provisionable(storage_class: StorageClass, cluster: Cluster, slots: Slots) 
     for term in terms or ():
         here = np.ones(ok.shape, dtype=np.bool_)
         for wanted in term.match_label_expressions or ():
-            table = cluster.label_column(wanted.key).satisfying(wanted.key, "In", wanted.values or ())
+            table = cluster.label_column(wanted.key).matching(wanted.key, "In", wanted.values or ())
             here &= table[cluster.labels(wanted.key)[slots]]
         ok |= here
     return ok

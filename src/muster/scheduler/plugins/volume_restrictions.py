@@ -46,7 +46,7 @@ class VolumeRestrictions(Plugin):
 
     def _disks_free(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         free = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
-        for held in _clashing(shape, cluster):
+        for held in _conflicting(shape, cluster):
             free &= held.column[: cluster.size][slots] == 0
         return free
 
@@ -58,10 +58,10 @@ def _one_pod_claims(shape: Shape, cluster: Cluster) -> list[tuple[str, str]]:
     return [key for key in keys if key in claims and "ReadWriteOncePod" in (claims[key].spec.access_modes or ())]
 
 
-def _clashing(shape: Shape, cluster: Cluster) -> list[PodCount]:
+def _conflicting(shape: Shape, cluster: Cluster) -> list[PodCount]:
     def find() -> list[PodCount]:
         wanted = shape.footprint.requirements.disks
-        held = [(what, tally) for what, tally in cluster.pod_counts.carried() if isinstance(what, InlineDisk)]
-        return [tally for what, tally in held if any(what.clashes(disk) for disk in wanted)]
+        held = [(what, pod_count) for what, pod_count in cluster.pod_counts.carried() if isinstance(what, InlineDisk)]
+        return [pod_count for what, pod_count in held if any(what.conflicts(disk) for disk in wanted)]
 
-    return shape.fresh("clashing disks", cluster.pod_counts.version, find)
+    return shape.memo_at("clashing disks", cluster.pod_counts.version, find)

@@ -35,17 +35,17 @@ class VolumeZone(Plugin):
             zoned |= (cluster.labels(stable)[slots] > 0) | (cluster.labels(older)[slots] > 0)
         for key, values in _zones(shape, cluster):
             older = _KEYS.get(key, key)
-            here = _has(cluster, slots, key, values)
+            here = _matches_label(cluster, slots, key, values)
             if older != key:
                 # A node may still carry only the older name.
-                here |= (cluster.labels(key)[slots] == 0) & _has(cluster, slots, older, values)
+                here |= (cluster.labels(key)[slots] == 0) & _matches_label(cluster, slots, older, values)
             ok &= here
         # A cluster without zones has no say in this.
         return ok | ~zoned
 
 
-def _has(cluster: Cluster, slots: Slots, key: str, values: tuple[str, ...]) -> Bools:
-    return cluster.label_column(key).satisfying(key, "In", values)[cluster.labels(key)[slots]]
+def _matches_label(cluster: Cluster, slots: Slots, key: str, values: tuple[str, ...]) -> Bools:
+    return cluster.label_column(key).matching(key, "In", values)[cluster.labels(key)[slots]]
 
 
 def _zones(shape: Shape, cluster: Cluster) -> list[tuple[str, tuple[str, ...]]]:

@@ -1,8 +1,8 @@
-"""KubeSchedulerConfiguration v1: profiles with their rules, weights and arguments, and the queue's times.
+"""KubeSchedulerConfiguration v1: profiles with their plugins, weights and arguments, and the backoff times.
 
-A file made for kube-scheduler is taken as it is. What cannot have an effect here (parallelism, how
-many nodes to score) is accepted and noted once; a rule that nobody knows, an unknown field and an
-extender are errors that say what would be right.
+A configuration of kube-scheduler is accepted as it is. Fields that have no effect here (`parallelism`,
+`percentageOfNodesToScore`) are accepted and noted once. Unknown plugins, unknown fields and extenders are errors; the
+message names the path and what is known.
 """
 
 from __future__ import annotations
@@ -22,21 +22,17 @@ __all__ = ["Config", "Profile", "default_config", "default_profile", "load"]
 
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
-
-
 KIND = "KubeSchedulerConfiguration"
 
 
+# The fields of the file: those read here, those that the engine reads, those without effect.
 _EFFECTIVE = ("apiVersion", "kind", "profiles", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "extenders")
-
-
-_SHELL = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
-
-
+_ENGINE_SECTIONS = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
 _NO_EFFECT = ("parallelism", "percentageOfNodesToScore", "enableContentionProfiling", "delayCacheUntilActive")
 
 
-_POINTS_ELSEWHERE = (
+# Extension points at which only built-in plugins can be enabled or disabled.
+_OTHER_POINTS = (
     "queueSort",
     "preEnqueue",
     "preFilter",
@@ -50,23 +46,15 @@ _POINTS_ELSEWHERE = (
     "placementGenerate",
     "placementScore",
 )
+_POINTS = ("multiPoint", "filter", "score", *_OTHER_POINTS)
 
+_ARGS_WITHOUT_EFFECT = {"DefaultPreemption": ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")}
 
-_POINTS = ("multiPoint", "filter", "score", *_POINTS_ELSEWHERE)
-
-
-_ARGS_ELSEWHERE = {"DefaultPreemption": ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")}
-
-
-SCHEDULER_ENTRY = "Muster"  # of `pluginConfig`: no plugin, but the settings of the scheduler itself
+SCHEDULER_ENTRY = "Muster"  # the name in `pluginConfig` of the scheduler's own settings; it is no plugin
 
 
 Kinds = Mapping[str, type[Plugin]]
-
-
 Tree = Mapping[str, Any]
-
-
 Number = TypeVar("Number", int, float)
 
 
@@ -76,20 +64,20 @@ def _profiles() -> dict[str, Profile]:
 
 @dataclass(frozen=True)
 class Config:
-    """What the brain is run with.
+    """The configuration of a scheduler. Times are in seconds.
 
-    `notes` are sentences about settings that have no effect. `shell` holds the sections of the file that
-    are not about scheduling (leader election, client connection), as they are.
+    `notes` are sentences about settings that have no effect. `engine` holds the sections of the file that are not about
+    scheduling (leader election, client connection), as they are.
     """
 
     profiles: dict[str, Profile] = field(default_factory=_profiles)
     pod_initial_backoff: float = 1.0
     pod_max_backoff: float = 10.0
     bind_timeout: float = 300.0
-    budget_steps: int = 2_500  # planning.DEFAULT_STEPS: about a tenth of a second in the hardest cases
+    budget_steps: int = 2_500  # of one search; about 40 microseconds each, 0.1 s in the hardest cases
     seed: int = 0
     notes: tuple[str, ...] = ()
-    shell: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    engine: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def default_config(*names: str) -> Config:
@@ -98,7 +86,7 @@ def default_config(*names: str) -> Config:
 
 
 def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = DEFAULT_NAME) -> Config:
-    """The configuration in a parsed file. `extra` are a user's own rules, off until a profile enables them."""
+    """The configuration in a parsed file. `extra` are plugins of the user, disabled until a profile enables them."""
     _check_head(obj)
     kinds = {kind.name: kind for kind in (*DEFAULT, *extra)}
     notes = [f"{name} has no effect" for name in _NO_EFFECT if obj.get(name) is not None]
@@ -120,7 +108,7 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
         bind_timeout=settings.bind_timeout,
         budget_steps=settings.budget_steps,
         notes=tuple(dict.fromkeys(notes)),
-        shell={name: obj[name] for name in _SHELL if name in obj},
+        engine={name: obj[name] for name in _ENGINE_SECTIONS if name in obj},
     )
 
 
@@ -128,7 +116,7 @@ def _check_head(obj: Tree) -> None:
     if obj.get("apiVersion") != API_VERSION or obj.get("kind") != KIND:
         found = f"{obj.get('apiVersion')}, {obj.get('kind')}"
         raise ValueError(f"expected apiVersion {API_VERSION} and kind {KIND}, found {found}")
-    known = (*_EFFECTIVE, *_SHELL, *_NO_EFFECT)
+    known = (*_EFFECTIVE, *_ENGINE_SECTIONS, *_NO_EFFECT)
     _only("", obj, known)
     if obj.get("extenders"):
         raise ValueError("extenders are not supported: write the rule as a constraint and enable it in the profile")
@@ -185,7 +173,7 @@ class _SchedulerArgs:
 
 
 class _Reader:
-    """Reads one profile; `path` is where it stands in the file."""
+    """Reads one profile; `path` is its place in the file."""
 
     def __init__(self, path: str, kinds: Kinds, notes: list[str], settings: _SchedulerArgs) -> None:
         self.path = path
@@ -194,7 +182,7 @@ class _Reader:
         self.settings = settings
         self.known = (*kinds, *BUILT_IN)
 
-    def profile(self, name: str, entry: Tree) -> Profile:
+    def profile(self, scheduler_name: str, entry: Tree) -> Profile:
         _only(f"{self.path}.", entry, ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
         if entry.get("percentageOfNodesToScore") is not None:
             self.notes.append("percentageOfNodesToScore has no effect")
@@ -204,24 +192,24 @@ class _Reader:
         enabled = self._apply(defaults, plugins, "multiPoint")
         filters = self._apply(enabled, plugins, "filter")
         weights = self._apply(enabled, plugins, "score")
-        for point in _POINTS_ELSEWHERE:
+        for point in _OTHER_POINTS:
             if plugins.get(point):
-                enabled = self._elsewhere(enabled, plugins, point)
+                enabled = self._apply_other_point(enabled, plugins, point)
         args = self._args(entry)
-        names = [kind for kind in {**enabled, **filters, **weights} if kind in self.kinds]
+        enabled_names = [name for name in {**enabled, **filters, **weights} if name in self.kinds]
         try:
             return Profile(
-                name,
-                [self._rule(kind, args.get(kind)) for kind in names],
+                scheduler_name,
+                [self._plugin(name, args.get(name)) for name in enabled_names],
                 filters=frozenset(filters),
                 weights=weights,
-                others=frozenset(kind for kind in enabled if kind in BUILT_IN),
+                built_in=frozenset(name for name in enabled if name in BUILT_IN),
             )
         except ValueError as fault:
             raise ValueError(f"{self.path}: {fault}") from None
 
     def _apply(self, names: Mapping[str, int], plugins: Tree, point: str) -> dict[str, int]:
-        """Names and weights after what one extension point disables and enables."""
+        """Names and weights after the plugins that one extension point disables and enables."""
         section: Tree = plugins.get(point) or {}
         where = f"{self.path}.plugins.{point}."
         _only(where, section, ("enabled", "disabled"))
@@ -237,7 +225,8 @@ class _Reader:
             found[name] = self._weight(f"{where}enabled", entry) or names.get(name) or own or 1
         return found
 
-    def _elsewhere(self, names: dict[str, int], plugins: Tree, point: str) -> dict[str, int]:
+    def _apply_other_point(self, names: dict[str, int], plugins: Tree, point: str) -> dict[str, int]:
+        """Like `_apply`, for a point at which only built-in plugins take effect."""
         after = self._apply(names, plugins, point)
         kept = {name: weight for name, weight in names.items() if name in after or name not in BUILT_IN}
         if {*after} - {*names} or len(kept) == len(names):
@@ -276,7 +265,7 @@ class _Reader:
         if kind is not None:
             known = kind.known_args
         else:
-            known = _SchedulerArgs.known if name == SCHEDULER_ENTRY else _ARGS_ELSEWHERE.get(name, ())
+            known = _SchedulerArgs.known if name == SCHEDULER_ENTRY else _ARGS_WITHOUT_EFFECT.get(name, ())
         if known is not None:
             _only(f"{where}.", args, (*known, "apiVersion", "kind"))
         if name == SCHEDULER_ENTRY:
@@ -284,7 +273,7 @@ class _Reader:
         elif kind is None and args:
             self.notes.append(f"arguments of {name} have no effect")
 
-    def _rule(self, name: str, args: Tree | None) -> Plugin:
+    def _plugin(self, name: str, args: Tree | None) -> Plugin:
         try:
             return self.kinds[name](args)
         except (ValueError, TypeError, KeyError, msgspec.ValidationError) as fault:
