@@ -12,7 +12,7 @@ from muster.scheduler.runtime.config import load
 from tests.scheduler.constraints.builders import Asked, a_cluster, a_node, a_pod
 from tests.scheduler.evaluators import evaluator_of
 
-PAGE = (Path(__file__).parents[3] / "docs" / "constraints.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

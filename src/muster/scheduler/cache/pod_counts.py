@@ -1,8 +1,8 @@
 """Pod counts: on each node, the number of pods that a term selects or that carry a given term, port or disk.
 
 Pods are grouped into label classes: namespace plus the labels whose key occurs in some selector, so that other labels
-never split a class. A label class knows the pod counts that its pods belong to. Adding a pod is one addition for each
-of them, and one for each of their sums by label value (topology pair counts).
+never split a class. A label class has a list of the pod counts that its pods belong to. Adding a pod is one addition
+for each of them, and one for each of their sums by label value (topology pair counts).
 """
 
 from __future__ import annotations

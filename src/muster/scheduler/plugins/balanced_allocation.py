@@ -1,4 +1,7 @@
-"""Nodes whose cpu and memory are used in like shares are liked better: 75 is neutral, from 50 to 100."""
+"""NodeResourcesBalancedAllocation: scores nodes by how much the pod balances the used shares of cpu and memory.
+
+The score is from 50 to 100; 75 means that the balance stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         for row, size, _ in rows_of(self, self.resources, shape, cluster):
             alloc = cluster.alloc[row][slots]
             used = cluster.used[row][slots] + size * ahead
-            # Both at once: the node as it is, and with the pod.
+            # Two rows: the node as it is, and with the pod.
             both = np.stack((used, used + size))
             present.append(alloc > 0)
             shares.append(np.minimum(1.0, both / np.maximum(alloc, 1)))
@@ -63,7 +66,7 @@ class NodeResourcesBalancedAllocation(Plugin):
 
 
 def _balance(shares: list[Floats], present: list[Bools]) -> Ints:
-    """100 where all shares are alike, less the further they are apart."""
+    """100 where all used shares are equal, less the more they deviate."""
     return ((1 - _deviation(shares, present)) * 100).astype(np.int64)
 
 

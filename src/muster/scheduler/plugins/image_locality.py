@@ -1,4 +1,4 @@
-"""Nodes that already hold the pod's images are liked better, the more so the more nodes hold them."""
+"""ImageLocality: scores nodes by the size of the pod's images on them, times the share of nodes with the image."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from muster.scheduler.cache.node_columns import image_name
 from muster.scheduler.framework.plugin import MAX_SCORE, DependsOn, Plugin
 from muster.scheduler.framework.shape import Shape
 
+# kube-scheduler's minThreshold and maxContainerThreshold.
 _MIB = 1024 * 1024
-
-
 _MIN_SIZE = 23 * _MIB
-
-
 _MAX_SIZE_EACH = 1000 * _MIB
 
 

@@ -1,4 +1,4 @@
-"""Pods that want to be near or away from others: required and preferred, their own wishes and those of running pods."""
+"""InterPodAffinity: required and preferred pod (anti-)affinity, of the pod itself and of the pods that are on nodes."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ from muster.scheduler.interface.cluster_events import (
 )
 
 _OWN_ANTI = "node(s) didn't match pod anti-affinity rules"
-
-
 _EXISTING_ANTI = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
 class _TermCount(NamedTuple):
-    """Pods counted by one tally, per value of one label; the weight is for scores."""
+    """The pods that a term selects (or that carry it), by value of its topology key; the weight is for scores."""
 
     pods: PodCount
     key: str
     weight: int = 0
 
     def at(self, cluster: Cluster, slots: Slots) -> Ints:
+        """Per slot, the number of these pods in the same topology domain; 0 without the label."""
         return self.pods.by_label(self.key).take(cluster.labels(self.key)[slots])
 
 
 class _AffinityTerms(NamedTuple):
-    required: tuple[_TermCount, ...]  # required; all count the same pods, those that every term selects
-    selects_itself: bool  # the pod itself would satisfy its required terms
+    """The affinity terms of a shape."""
+
+    required: tuple[_TermCount, ...]  # all count the same pods: those that every required term selects
+    selects_itself: bool  # all required terms select the pod itself
     anti: tuple[_TermCount, ...]
     preferred: tuple[_TermCount, ...]
-    self_anti_keys: tuple[str, ...]  # topology keys of anti-affinity that selects the pod's own like
+    self_anti_keys: tuple[str, ...]  # topology keys of required anti-affinity that selects the pod itself
 
 
 class InterPodAffinity(Plugin):
@@ -88,9 +89,9 @@ class InterPodAffinity(Plugin):
         keys = _terms(shape, cluster).self_anti_keys
         if not keys:
             return None
-        # Pods that keep apart from their like never share a domain, so even less a node.
-        alone = np.logical_or.reduce([cluster.labels(key)[slots] > 0 for key in keys])
-        return np.where(alone, 1, UNLIMITED)
+        # Pods with anti-affinity to themselves never share a domain, so no node takes two of them.
+        single = np.logical_or.reduce([cluster.labels(key)[slots] > 0 for key in keys])
+        return np.where(single, 1, UNLIMITED)
 
     def _satisfies_required(self, terms: _AffinityTerms, cluster: Cluster, slots: Slots) -> Bools:
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
@@ -98,20 +99,21 @@ class InterPodAffinity(Plugin):
         for term in terms.required:
             ok &= cluster.labels(term.key)[slots] > 0
             found &= term.at(cluster, slots) > 0
-        # The first of a group that wants to be together has nobody to join yet.
-        alone = terms.selects_itself and not any(term.pods.by_label(term.key).any() for term in terms.required)
-        return ok if alone else ok & found
+        # The first pod of a group with affinity to itself: there is no other pod yet that could match.
+        first = terms.selects_itself and not any(term.pods.by_label(term.key).any() for term in terms.required)
+        return ok if first else ok & found
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         terms = _terms(shape, cluster)
         ok = self._satisfies_required(terms, cluster, slots)
         yield FilterStatus(self.message, slots[~ok], True, self.name)
-        for nears, text in ((terms.anti, _OWN_ANTI), (_existing_anti_affinity(shape, cluster), _EXISTING_ANTI)):
+        existing = _existing_anti_affinity(shape, cluster)
+        for anti, message in ((terms.anti, _OWN_ANTI), (existing, _EXISTING_ANTI)):
             slots = slots[ok]
             ok = np.ones(slots.shape, dtype=np.bool_)
-            for term in nears:
+            for term in anti:
                 ok &= term.at(cluster, slots) == 0
-            yield FilterStatus(text, slots[~ok], False, self.name)
+            yield FilterStatus(message, slots[~ok], False, self.name)
 
     # --- scoring -----------------------------------------------------------------------------------
 
@@ -129,35 +131,35 @@ class InterPodAffinity(Plugin):
         return (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
 
     def _existing_scores(self, shape: Shape, cluster: Cluster) -> list[_TermCount]:
-        """What running pods think of having this one near them."""
+        """The affinity terms of pods on nodes that select this shape, with their weights."""
 
         def find() -> list[_TermCount]:
             weights = {"hard": self.hard_weight, "anti": 0}
-            found = (
-                (what, weights.get(what.kind, what.weight), pod_count)
-                for what, pod_count in _existing_terms(shape, cluster)
-            )
-            return [_TermCount(pod_count, what.topology, weight) for what, weight, pod_count in found if weight]
+            found: list[_TermCount] = []
+            for term, pods in _existing_terms(shape, cluster):
+                weight = weights.get(term.kind, term.weight)
+                if weight:
+                    found.append(_TermCount(pods, term.topology, weight))
+            return found
 
-        return shape.memo_at((self, "liking"), cluster.pod_counts.version, find)
+        return shape.memo_at((self, "existing scores"), cluster.pod_counts.version, find)
 
 
 def _existing_terms(shape: Shape, cluster: Cluster) -> Iterable[tuple[CarriedTerm, PodCount]]:
-    """The terms carried by running pods that select this shape."""
-    for what, pod_count in cluster.pod_counts.carried():
-        if isinstance(what, CarriedTerm) and what.topology and cluster.pod_counts.selects(what.term, shape.label_class):
-            yield what, pod_count
+    """The affinity terms of pods on nodes that select this shape, each with the count of the pods that have it."""
+    for term, pods in cluster.pod_counts.carried():
+        if isinstance(term, CarriedTerm) and term.topology and cluster.pod_counts.selects(term.term, shape.label_class):
+            yield term, pods
 
 
 def _existing_anti_affinity(shape: Shape, cluster: Cluster) -> list[_TermCount]:
-    def find() -> list[_TermCount]:
-        return [
-            _TermCount(pod_count, what.topology)
-            for what, pod_count in _existing_terms(shape, cluster)
-            if what.kind == "anti"
-        ]
+    """The required anti-affinity of pods on nodes that selects this shape."""
 
-    return shape.memo_at("refusing anti-affinity", cluster.pod_counts.version, find)
+    def find() -> list[_TermCount]:
+        existing = _existing_terms(shape, cluster)
+        return [_TermCount(pods, term.topology) for term, pods in existing if term.kind == "anti"]
+
+    return shape.memo_at("existing anti-affinity", cluster.pod_counts.version, find)
 
 
 def _terms(shape: Shape, cluster: Cluster) -> _AffinityTerms:
@@ -167,28 +169,28 @@ def _terms(shape: Shape, cluster: Cluster) -> _AffinityTerms:
 def _compile(shape: Shape, cluster: Cluster) -> _AffinityTerms:
     pod, pod_counts = shape.pod, cluster.pod_counts
     affinity = pod.spec.affinity or Affinity()
-    together = apart = ()
+    required = anti = ()
     preferred: list[_TermCount] = []
     for side, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):
         if side is None:
             continue
-        for wish in side.preferred_during_scheduling_ignored_during_execution or ():
-            term = affinity_term(wish.pod_affinity_term, pod)
-            if wish.pod_affinity_term.topology_key:
-                term = _TermCount(pod_counts.matching((term,)), wish.pod_affinity_term.topology_key, sign * wish.weight)
-                preferred.append(term)
-        required = side.required_during_scheduling_ignored_during_execution or ()
+        for weighted in side.preferred_during_scheduling_ignored_during_execution or ():
+            term = weighted.pod_affinity_term
+            compiled = affinity_term(term, pod)
+            if term.topology_key:
+                pods = pod_counts.matching((compiled,))
+                preferred.append(_TermCount(pods, term.topology_key, sign * weighted.weight))
         if sign > 0:
-            together = required
+            required = side.required_during_scheduling_ignored_during_execution or ()
         else:
-            apart = required
-    alike = [term for term in apart if pod_counts.selects(affinity_term(term, pod), shape.label_class)]
-    all_terms = tuple(sorted({affinity_term(term, pod) for term in together}, key=repr))
-    everyone = pod_counts.matching(all_terms) if together else None
+            anti = side.required_during_scheduling_ignored_during_execution or ()
+    self_anti = [term for term in anti if pod_counts.selects(affinity_term(term, pod), shape.label_class)]
+    all_terms = tuple(sorted({affinity_term(term, pod) for term in required}, key=repr))
+    matching_all = pod_counts.matching(all_terms) if required else None
     return _AffinityTerms(
-        tuple(_TermCount(everyone, term.topology_key) for term in together if everyone is not None),
+        tuple(_TermCount(matching_all, term.topology_key) for term in required if matching_all is not None),
         pod_counts.selects_all(all_terms, shape.label_class),
-        tuple(_TermCount(pod_counts.matching((affinity_term(term, pod),)), term.topology_key) for term in apart),
+        tuple(_TermCount(pod_counts.matching((affinity_term(term, pod),)), term.topology_key) for term in anti),
         tuple(preferred),
-        tuple(term.topology_key for term in alike),
+        tuple(term.topology_key for term in self_anti),
     )

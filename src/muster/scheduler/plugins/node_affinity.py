@@ -1,4 +1,4 @@
-"""Pods choose nodes by label: nodeSelector and required terms must match, preferred terms add to the score."""
+"""NodeAffinity: nodeSelector and required node affinity filter nodes, preferred node affinity scores them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from muster.api.types import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from muster.api.types import NodeAffinity as Wishes
+from muster.api.types import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from muster.api.types import NodeAffinity as NodeAffinitySpec
 from muster.scheduler.cache.arrays import Bools, Ints, Slots
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.node_columns import NodeColumns
@@ -30,13 +30,11 @@ class NodeAffinity(Plugin):
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)
-        self.added = msgspec.convert(self.args.get("addedAffinity") or {}, Wishes)
+        self.added = msgspec.convert(self.args.get("addedAffinity") or {}, NodeAffinitySpec)
 
     def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
-        pod = shape.pod.spec
-        return (
-            bool(pod.node_selector) or _required(_node_affinity(shape)) is not None or _required(self.added) is not None
-        )
+        required = _required(_node_affinity(shape)) or _required(self.added)
+        return bool(shape.pod.spec.node_selector) or required is not None
 
     def pre_filter(self, shape: Shape, cluster: Cluster) -> str | None:
         names = self.pre_filter_nodes(shape, cluster)
@@ -64,13 +62,13 @@ class NodeAffinity(Plugin):
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         total = np.zeros(cluster.alive[slots].shape, dtype=np.int64)
-        for wish in (*_preferred(_node_affinity(shape)), *_preferred(self.added)):
-            total += matches_term(wish.preference, cluster, slots) * wish.weight
+        for weighted in (*_preferred(_node_affinity(shape)), *_preferred(self.added)):
+            total += matches_term(weighted.preference, cluster, slots) * weighted.weight
         return total
 
 
 def matches_pod(shape: Shape, cluster: NodeColumns, slots: Slots) -> Bools:
-    """The slots that the pod's own nodeSelector and required terms allow."""
+    """Per slot, whether the node matches the pod's own nodeSelector and required node affinity."""
     ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
     for key, value in (shape.pod.spec.node_selector or {}).items():
         ok &= _matches_label(cluster, slots, key, "In", (value,))
@@ -79,7 +77,7 @@ def matches_pod(shape: Shape, cluster: NodeColumns, slots: Slots) -> Bools:
 
 
 def matches_selector(selector: NodeSelector, cluster: NodeColumns, slots: Slots) -> Bools:
-    """The slots that at least one term of a node selector matches."""
+    """Per slot, whether the node matches at least one term of a node selector."""
     ok = np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
     for term in selector.node_selector_terms or ():
         ok |= matches_term(term, cluster, slots)
@@ -87,7 +85,7 @@ def matches_selector(selector: NodeSelector, cluster: NodeColumns, slots: Slots)
 
 
 def matches_term(term: NodeSelectorTerm, cluster: NodeColumns, slots: Slots) -> Bools:
-    """The slots that meet all expressions and fields of a term; an empty term means none."""
+    """Per slot, whether the node matches all expressions and fields of a term; an empty term matches no node."""
     shape = cluster.alive[slots].shape
     if not term.match_expressions and not term.match_fields:
         return np.zeros(shape, dtype=np.bool_)
@@ -114,30 +112,30 @@ def _matches_name(required: NodeSelectorRequirement, cluster: NodeColumns, slots
     return found[slots] if required.operator == "In" else ~found[slots]
 
 
-def _node_affinity(shape: Shape) -> Wishes:
-    return (shape.pod.spec.affinity or Affinity()).node_affinity or Wishes()
+def _node_affinity(shape: Shape) -> NodeAffinitySpec:
+    return (shape.pod.spec.affinity or Affinity()).node_affinity or NodeAffinitySpec()
 
 
-def _required(wishes: Wishes) -> NodeSelector | None:
-    return wishes.required_during_scheduling_ignored_during_execution
+def _required(affinity: NodeAffinitySpec) -> NodeSelector | None:
+    return affinity.required_during_scheduling_ignored_during_execution
 
 
-def _preferred(wishes: Wishes) -> tuple[Any, ...]:
-    found = wishes.preferred_during_scheduling_ignored_during_execution or ()
-    return tuple(wish for wish in found if wish.weight)
+def _preferred(affinity: NodeAffinitySpec) -> tuple[PreferredSchedulingTerm, ...]:
+    found = affinity.preferred_during_scheduling_ignored_during_execution or ()
+    return tuple(weighted for weighted in found if weighted.weight)
 
 
 def _names_required(selector: NodeSelector) -> frozenset[str] | None:
-    """The node names that the terms pin, or None if some term does not pin one. Empty where names conflict."""
+    """The node names that the terms require (`metadata.name` In), None if a term requires none; empty on conflict."""
     names: set[str] = set()
     terms = selector.node_selector_terms or ()
     for term in terms:
-        pins = [
+        allowed = [
             frozenset(required.values or ())
             for required in term.match_fields or ()
             if required.key == "metadata.name" and required.operator == "In"
         ]
-        if not pins:
+        if not allowed:
             return None
-        names |= pins[0].intersection(*pins[1:])
+        names |= allowed[0].intersection(*allowed[1:])
     return frozenset(names) if terms else None

@@ -1,4 +1,4 @@
-"""A host port is held by one pod on a node: same protocol and number clash when the addresses overlap."""
+"""NodePorts: a host port is used by one pod on a node; equal protocol and number conflict if the addresses overlap."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class NodePorts(Plugin):
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         free = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
-        for held in _conflicting(shape, cluster):
-            free &= held.column[: cluster.size][slots] == 0
+        for pods in _conflicting(shape, cluster):
+            free &= pods.column[: cluster.size][slots] == 0
         return free
 
     def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
@@ -34,10 +34,11 @@ class NodePorts(Plugin):
 
 
 def _conflicting(shape: Shape, cluster: Cluster) -> list[PodCount]:
-    wanted = shape.footprint.requirements.ports
+    """The counts of pods that use a host port with which a port of the shape conflicts."""
+    ports = shape.footprint.requirements.ports
 
     def find() -> list[PodCount]:
-        known = [(what, pod_count) for what, pod_count in cluster.pod_counts.carried() if isinstance(what, HostPort)]
-        return [pod_count for what, pod_count in known if any(what.conflicts(port) for port in wanted)]
+        used = [(port, pods) for port, pods in cluster.pod_counts.carried() if isinstance(port, HostPort)]
+        return [pods for other, pods in used if any(other.conflicts(port) for port in ports)]
 
-    return shape.memo_at("clashing ports", cluster.pod_counts.version, find)
+    return shape.memo_at("conflicting ports", cluster.pod_counts.version, find)

@@ -1,4 +1,4 @@
-"""Pods of one kind are spread over domains: hard constraints bound the skew, soft ones and defaults score."""
+"""PodTopologySpread: `DoNotSchedule` constraints filter by maxSkew, `ScheduleAnyway` and default constraints score."""
 
 from __future__ import annotations
 
@@ -31,30 +31,28 @@ from muster.scheduler.plugins.taint_toleration import tolerated
 
 Floats = npt.NDArray[np.float64]
 
-
 HOSTNAME = "kubernetes.io/hostname"
-
-
 ZONE = "topology.kubernetes.io/zone"
-
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 
-
+# kube-scheduler's system defaults, for pods without constraints of their own.
 SYSTEM_DEFAULTS = (TopologySpreadConstraint(3, HOSTNAME, SOFT), TopologySpreadConstraint(5, ZONE, SOFT))
 
 
 class _Spread(NamedTuple):
+    """A spread constraint of a shape and the count of the pods that it selects."""
+
     constraint: TopologySpreadConstraint
     pods: PodCount
-    counts_itself: int  # 1 if the pod counts as one of those it is spread among
+    counts_itself: int  # 1 if the constraint selects the pod itself
 
 
 class _Domains(NamedTuple):
-    """Where a constraint counts, at one state of the nodes."""
+    """The eligible nodes of a constraint, as the nodes are now."""
 
     nodes: NodeSubset
-    present: Ids  # the domains that have a node which counts
+    present: Ids  # value ids of the domains with an eligible node
 
 
 class PodTopologySpread(Plugin):
@@ -126,7 +124,7 @@ class PodTopologySpread(Plugin):
                 raw += table.take(ids)
         return _spread_scores(np.floor(raw + 0.5).astype(np.int64), kept)
 
-    # --- what is spread among what -----------------------------------------------------------------
+    # --- constraints and their domains -------------------------------------------------------------
 
     def _needs_all_keys(self, shape: Shape) -> bool:
         return bool(shape.pod.spec.topology_spread_constraints) or not self.system
@@ -137,9 +135,9 @@ class PodTopologySpread(Plugin):
 
     def _compile(self, shape: Shape, cluster: Cluster, kind: str) -> Iterable[_Spread]:
         own = shape.pod.spec.topology_spread_constraints
-        companions = None if own else cluster.owner_selectors.default_selector(shape.pod, shape.label_class.labels)
+        default = None if own else cluster.owner_selectors.default_selector(shape.pod, shape.label_class.labels)
         for constraint in own or self.defaults:
-            term: PodTerm | None = spread_term(constraint, shape.pod) if own else companions
+            term: PodTerm | None = spread_term(constraint, shape.pod) if own else default
             if constraint.when_unsatisfiable == kind and term is not None:
                 itself = cluster.pod_counts.selects(term, shape.label_class)
                 yield _Spread(constraint, cluster.pod_counts.matching((term,), skip_terminating=True), int(itself))
@@ -168,7 +166,7 @@ class PodTopologySpread(Plugin):
 
 
 def _within_max_skew(spread: _Spread, domains: _Domains) -> Bools:
-    """Per domain: whether one more pod there keeps the skew within bounds. Entry 0 (no label) is False."""
+    """Per value id: whether one more pod in the domain keeps the skew within maxSkew. Entry 0 (no label) is False."""
     counts = spread.pods.by_label(spread.constraint.topology_key, domains.nodes)
     enough = len(domains.present) >= (spread.constraint.min_domains or 1)
     least = int(counts[domains.present].min()) if enough else 0
@@ -178,13 +176,13 @@ def _within_max_skew(spread: _Spread, domains: _Domains) -> Bools:
 
 
 def _with_all_keys(columns: list[Ids]) -> Bools | None:
-    """The nodes that have every label; None if all do."""
+    """Per node, whether it has all topology keys; None if all nodes do."""
     kept = np.logical_and.reduce([ids > 0 for ids in columns])
     return None if kept.all() else kept
 
 
 def _spread_scores(raw: Ints, kept: Bools | None) -> Ints:
-    """The fewer companions, the better; nodes that are not kept get nothing."""
+    """Scores that are higher the fewer matching pods there are; 0 for nodes that are not kept."""
     among = raw if kept is None else raw[kept]
     highest, lowest = int(among.max(initial=0)), int(among.min(initial=2**62))
     scores = np.full(raw.shape, MAX_SCORE) if highest == 0 else MAX_SCORE * (highest + lowest - raw) // highest

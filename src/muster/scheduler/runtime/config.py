@@ -18,18 +18,13 @@ from muster.scheduler.framework.plugin import Plugin
 from muster.scheduler.plugins import DEFAULT
 from muster.scheduler.runtime.profile import BUILT_IN, DEFAULT_NAME, Profile, default_profile
 
-__all__ = ["Config", "Profile", "default_config", "default_profile", "load"]
-
-
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
-
 
 # The fields of the file: those read here, those that the engine reads, those without effect.
 _EFFECTIVE = ("apiVersion", "kind", "profiles", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "extenders")
 _ENGINE_SECTIONS = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
 _NO_EFFECT = ("parallelism", "percentageOfNodesToScore", "enableContentionProfiling", "delayCacheUntilActive")
-
 
 # Extension points at which only built-in plugins can be enabled or disabled.
 _OTHER_POINTS = (
@@ -51,7 +46,6 @@ _POINTS = ("multiPoint", "filter", "score", *_OTHER_POINTS)
 _ARGS_WITHOUT_EFFECT = {"DefaultPreemption": ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")}
 
 SCHEDULER_ENTRY = "Muster"  # the name in `pluginConfig` of the scheduler's own settings; it is no plugin
-
 
 Kinds = Mapping[str, type[Plugin]]
 Tree = Mapping[str, Any]
