@@ -1,4 +1,4 @@
-"""The example in the documentation is a rule that works as the page says."""
+"""The example in the documentation is a plugin that works as the page says."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import yaml
 
 from muster.scheduler.runtime.config import load
-from tests.scheduler.constraints.builders import Asked, a_cluster, a_node, a_pod
 from tests.scheduler.evaluators import evaluator_of
+from tests.scheduler.plugins.builders import Asked, a_cluster, a_node, a_pod
 
 PAGE = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()
 
@@ -49,7 +49,7 @@ def test_the_example_refuses_busy_nodes_in_its_own_words():
 
 def test_the_example_scores_with_the_weight_of_the_profile():
     profile = the_profile()
-    assert {rule.name: weight for rule, weight in profile.scorers}["QuietNodes"] == 5
+    assert {plugin.name: weight for plugin, weight in profile.scorers}["QuietNodes"] == 5
     cluster = a_cluster(a_node("busy"), a_node("idle"), *busy(20))
     assert Asked(cluster, a_pod(), profile).best == "idle"
 

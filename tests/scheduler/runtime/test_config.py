@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration: taken as it is, or refused with words that help."""
+"""KubeSchedulerConfiguration: what is accepted, and with which message the rest is refused."""
 
 from __future__ import annotations
 
@@ -61,11 +61,20 @@ def a_profile(**entry) -> Profile:
 
 
 def weights(profile: Profile) -> dict[str, int]:
-    return {rule.name: weight for rule, weight in profile.scorers}
+    return {plugin.name: weight for plugin, weight in profile.scorers}
 
 
 def filters(profile: Profile) -> list[str]:
-    return [rule.name for rule in profile.filters]
+    return [plugin.name for plugin in profile.filters]
+
+
+def with_settings(*entries: dict | None) -> dict:
+    """A file with one profile for each entry; its second section is the entry `Muster`, if there is one."""
+    profiles = []
+    for i, args in enumerate(entries):
+        sections = [{"name": "NodeName"}, {"name": "Muster", "args": args}]
+        profiles.append({"schedulerName": f"s{i}", "pluginConfig": sections if args is not None else sections[:1]})
+    return HEAD | {"profiles": profiles}
 
 
 def test_the_default_profile_has_the_known_weights():
@@ -234,18 +243,6 @@ def test_backoffs_and_several_profiles_are_read():
     assert repr(config.profiles["a"]) == "<Profile a>"
 
 
-# --- the entry Muster: settings of the scheduler itself -----------------------------------------------
-
-
-def with_settings(*entries: dict | None) -> dict:
-    """A file with one profile for each entry; its second section is the entry `Muster`, if there is one."""
-    profiles = []
-    for i, args in enumerate(entries):
-        sections = [{"name": "NodeName"}, {"name": "Muster", "args": args}]
-        profiles.append({"schedulerName": f"s{i}", "pluginConfig": sections if args is not None else sections[:1]})
-    return HEAD | {"profiles": profiles}
-
-
 @pytest.mark.parametrize(
     ("args", "steps", "timeout"),
     [
@@ -349,7 +346,7 @@ def test_a_scheduler_gives_an_unfinished_gang_back_after_the_time_in_its_file():
 
 
 def test_the_example_of_the_documentation_is_a_configuration():
-    page = (Path(__file__).parents[2] / "docs" / "install.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "install.md").read_text()
     example = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
 
     config = load(example)

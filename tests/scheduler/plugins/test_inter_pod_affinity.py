@@ -1,4 +1,4 @@
-"""Pods near and away from each other: whose wish refuses what, and what company is worth."""
+"""InterPodAffinity."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 
 from muster.api import types
 from muster.scheduler.plugins.inter_pod_affinity import InterPodAffinity
-from tests.scheduler.constraints.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
 from tests.scheduler.evaluators import evaluator_of
+from tests.scheduler.plugins.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
 
 RULE = InterPodAffinity()
 NEAR = "node(s) didn't match pod affinity rules"
@@ -23,18 +23,18 @@ def required(side, *terms):
     return {side: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
-def preferred(side, weight, found):
-    wish = {"weight": weight, "podAffinityTerm": found}
-    return {side: {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+def zones(*pods):
+    """Two nodes in zone a, one in zone b, one in none."""
+    return a_cluster(a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b"), a_node("none"), *pods)
 
 
 def namespace(name, **labels):
     return of(types.Namespace, {"metadata": {"name": name, "labels": labels}})
 
 
-def zones(*pods):
-    """Two nodes in zone a, one in zone b, one in none."""
-    return a_cluster(a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b"), a_node("none"), *pods)
+def preferred(side, weight, found):
+    wish = {"weight": weight, "podAffinityTerm": found}
+    return {side: {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
 
 
 def test_required_affinity_needs_a_matching_pod_in_the_domain():
@@ -188,8 +188,8 @@ def test_required_affinity_of_running_pods_is_worth_the_hard_weight():
 
 def test_preferences_of_running_pods_can_be_ignored_for_pods_without_their_own():
     friendly = a_pod("friendly", on="b1", affinity=preferred("podAffinity", 5, term("web")))
-    rule = InterPodAffinity({"ignorePreferredTermsOfExistingPods": True})
-    assert asked(zones(friendly), a_pod(labels={"app": "web"}), rule).scores()["b1"] == 0
+    plugin = InterPodAffinity({"ignorePreferredTermsOfExistingPods": True})
+    assert asked(zones(friendly), a_pod(labels={"app": "web"}), plugin).scores()["b1"] == 0
 
 
 def test_a_hard_weight_beyond_100_is_refused():

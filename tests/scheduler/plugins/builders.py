@@ -179,5 +179,5 @@ class Asked:
 
 def asked(cluster: Cluster, pod: types.Pod, *rules: Plugin) -> Asked:
     """The pod under just these rules, each with weight 1; under the default profile if none are given."""
-    profile = Profile("test", rules, weights={rule.name: 1 for rule in rules}) if rules else None
+    profile = Profile("test", rules, weights={plugin.name: 1 for plugin in rules}) if rules else None
     return Asked(cluster, pod, profile)

@@ -1,4 +1,4 @@
-"""Spreading over domains: skew, what counts, what is eligible, and the scores of soft and default rules."""
+"""PodTopologySpread."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import pytest
 
 from muster.api import types
 from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from tests.scheduler.constraints.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
 from tests.scheduler.evaluators import evaluator_of
+from tests.scheduler.plugins.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
 
 RULE = PodTopologySpread()
 SKEWED = "node(s) didn't match pod topology spread constraints"
-MISSING = "node(s) didn't match pod topology spread constraints (missing required label)"
 WEB = {"app": "web"}
+MISSING = "node(s) didn't match pod topology spread constraints (missing required label)"
 
 
 def spread(key=ZONE, skew=1, when="DoNotSchedule", **more):
-    rule = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": WEB}}
-    return rule | more
+    plugin = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": WEB}}
+    return plugin | more
 
 
 def web(name, node="", **fields):
@@ -32,6 +32,14 @@ def zones(*objects, **fields):
 
 def newcomer(*rules, **fields):
     return web("new", topologySpreadConstraints=list(rules), **fields)
+
+
+def _by_zone(cluster):
+    return [[name for name in cluster.names if int(name[1:]) % 3 == zone] for zone in range(3)]
+
+
+def a_service(**selector):
+    return of(types.Service, {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": selector}})
 
 
 def test_a_domain_that_would_be_too_far_ahead_is_refused():
@@ -71,9 +79,9 @@ def test_pods_elsewhere_leaving_or_finished_do_not_count(other):
 
 def test_match_label_keys_count_only_pods_of_the_same_value():
     old = web("w1", "a", labels={"version": "1"})
-    rule = spread(matchLabelKeys=["version"])
-    assert asked(zones(old), newcomer(rule, labels={"version": "2"}), RULE).nodes == {"a", "b", "c"}
-    assert asked(zones(old), newcomer(rule, labels={"version": "1"}), RULE).nodes == {"b", "c"}
+    plugin = spread(matchLabelKeys=["version"])
+    assert asked(zones(old), newcomer(plugin, labels={"version": "2"}), RULE).nodes == {"a", "b", "c"}
+    assert asked(zones(old), newcomer(plugin, labels={"version": "1"}), RULE).nodes == {"b", "c"}
 
 
 def test_only_nodes_the_pod_may_choose_are_domains_unless_told_to_ignore_that():
@@ -111,10 +119,6 @@ def test_placing_keeps_domains_within_the_skew():
     assert counts == [4, 4, 4]
 
 
-def _by_zone(cluster):
-    return [[name for name in cluster.names if int(name[1:]) % 3 == zone] for zone in range(3)]
-
-
 def test_soft_rules_like_the_emptier_domain():
     question = asked(
         zones(web("w1", "a"), web("w2", "a"), web("w3", "b")), newcomer(spread(when="ScheduleAnyway")), RULE
@@ -132,10 +136,6 @@ def test_soft_rules_give_nothing_to_nodes_without_the_label():
 
 def test_soft_rules_without_any_pod_like_all_alike():
     assert asked(zones(), newcomer(spread(when="ScheduleAnyway")), RULE).scores() == {"a": 100, "b": 100, "c": 100}
-
-
-def a_service(**selector):
-    return of(types.Service, {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": selector}})
 
 
 def test_pods_of_a_service_are_spread_by_default():
@@ -191,10 +191,10 @@ def test_a_service_without_a_selector_selects_nothing():
 
 def test_defaults_from_the_profile_replace_the_systems_own():
     hard = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
-    rule = PodTopologySpread({"defaultingType": "List", "defaultConstraints": [hard]})
+    plugin = PodTopologySpread({"defaultingType": "List", "defaultConstraints": [hard]})
     cluster = zones(a_service(app="web"), web("w1", "a"))
-    assert asked(cluster, web("new"), rule).nodes == {"b", "c"}
-    assert asked(cluster, a_pod("loner"), rule).nodes == {"a", "b", "c"}
+    assert asked(cluster, web("new"), plugin).nodes == {"b", "c"}
+    assert asked(cluster, a_pod("loner"), plugin).nodes == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(
