@@ -103,6 +103,14 @@ def test_sums_by_label_follow_every_pod_and_leave_out_nodes_without_the_label():
     assert matching.by_label("rack").tolist() == [0, 1, 1]
 
 
+def test_sums_of_pods_that_are_there_already_leave_out_nodes_without_the_label():
+    counts = three_racks()
+    label_class = counts.class_of("ns", {"app": "web"})
+    for slot in range(4):
+        label_class.add(slot, 1, False)
+    assert counts.matching(web()).by_label("rack").tolist() == [0, 2, 1]
+
+
 def test_sums_over_a_subset_of_nodes_count_only_its_pods():
     counts = three_racks()
     label_class = counts.class_of("ns", {"app": "web"})

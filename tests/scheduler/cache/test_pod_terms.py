@@ -67,6 +67,13 @@ def test_an_empty_namespace_selector_selects_in_every_namespace():
     assert term.selects("there", {}, {})
 
 
+def test_with_a_namespace_selector_the_pods_own_namespace_is_not_added():
+    selector = {"matchLabels": {"team": "a"}}
+    term = affinity_term(a_term(labelSelector={}, namespaceSelector=selector), a_pod(namespace="here"))
+    assert term.selects("here", {}, {"team": "a"})
+    assert not term.selects("here", {}, {"team": "b"})
+
+
 def test_match_and_mismatch_label_keys_are_resolved_with_the_labels_of_the_pod():
     pod = a_pod(labels={"app": "web", "version": "2"})
     body = {"labelSelector": {}, "matchLabelKeys": ["app", "absent"], "mismatchLabelKeys": ["version"]}

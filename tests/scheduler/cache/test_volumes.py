@@ -215,10 +215,10 @@ def test_the_smallest_of_several_claims_is_promised_its_volume_first():
     small = a_claim("zz")
     large = a_claim("one")
     large.spec.resources.requests["storage"] = "20Gi"
-    volumes = volumes_of(large, small, a_volume("only-large", size="25Gi"), a_volume("small", size="15Gi"))
+    volumes = volumes_of(large, small, a_volume("smaller", size="25Gi"), a_volume("larger", size="30Gi"))
     volumes.add_users("ns", ("one", "zz"), 0, 1)
-    assert volumes.promised.volume_of(("ns", "zz")) == "small"
-    assert volumes.promised.volume_of(ONE) == "only-large"
+    assert volumes.promised.volume_of(("ns", "zz")) == "smaller"
+    assert volumes.promised.volume_of(ONE) == "larger"
 
 
 def test_an_attachment_is_the_volume_of_a_claim_or_a_new_one_of_its_class():
@@ -233,11 +233,14 @@ def test_an_attachment_is_the_volume_of_a_claim_or_a_new_one_of_its_class():
 def test_claims_of_one_volume_are_one_attachment_on_a_node():
     volumes = volumes_of(a_volume("pv", driver="d"), a_claim("one", volume="pv"), a_claim("two", volume="pv"))
     volumes.add_users("ns", ("one", "two"), 0, 1)
-    volumes.add_users("ns", ("one",), 1, 1)
+    volumes.add_users("ns", ("one",), 1, 2)
+    volumes.add_users("ns", ("one",), 1, -1)
     assert volumes.attached("d").tolist() == [1, 1]
     assert volumes.attached_at(Attachment("d", "handle-pv")).tolist() == [1, 1]
     volumes.add_users("ns", ("one",), 0, -1)
     assert volumes.attached("d").tolist() == [1, 1]
     volumes.add_users("ns", ("two",), 0, -1)
     assert volumes.attached("d").tolist() == [0, 1]
+    volumes.add_users("ns", ("one",), 1, -1)
+    assert volumes.attached("d").tolist() == [0, 0]
     assert volumes.attached("other").tolist() == [0, 0]
