@@ -126,7 +126,7 @@ class _View:
             pod, wanted = self.pods[kind], self.wanted[kind]
             rules = NodeRules(pod)
             keepers = [(other, node) for other, node in self.company.repelling()]
-            known = {}
+            known = dict[str, int]()
             for name in self.everywhere:
                 node = self.cluster.node_objects[name]
                 if rules.refusal(node) is None and not self._kept_away(pod, node, keepers):

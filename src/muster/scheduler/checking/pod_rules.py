@@ -56,7 +56,7 @@ class RunningPods:
         for what, tally in self.cluster.pod_counts.carried():
             if not isinstance(what, CarriedTerm) or what.kind != "anti" or not tally.total:
                 continue
-            if near is not None and what.term.namespace_conditions is None and homes.isdisjoint(what.term.namespaces):
+            if near is not None and what.term.namespace_requirements is None and homes.isdisjoint(what.term.namespaces):
                 continue
             there = tally.column[: self.cluster.size] > 0
             if near is not None:

@@ -127,10 +127,9 @@ def ranked(
         top = scores == scores.max()
         able, scores = able[top], scores[top]
     seed, label = seating.cluster.seed, seating.cluster.label_column(domains.key).values
-    order = sorted(
-        (-points, domain_rank(seed, label[value]), value)
-        for points, value in zip(scores.tolist(), able.tolist(), strict=True)
-    )
+    points: list[int] = scores.tolist()
+    values: list[int] = able.tolist()
+    order = sorted((-had, domain_rank(seed, label[value]), value) for had, value in zip(points, values, strict=True))
     return [(-negative, value) for negative, _, value in order]
 
 

@@ -204,10 +204,16 @@ class _Cover:
     sizes: Ints
     budget: Budget
     gave_up: bool = False
-    chosen: list[tuple[int, int, int]] = field(default_factory=list)  # class, pattern, nodes
-    failed: dict[tuple[int, int, int], list[tuple[int, ...]]] = field(default_factory=dict)
-    bounds: list[tuple[tuple[int, ...], list[int], list[int]]] = field(default_factory=list)
-    usage: list[NDArray[np.float64]] = field(default_factory=list)  # how often the rounds chose each pattern
+    chosen: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])  # class, pattern, nodes
+    failed: dict[tuple[int, int, int], list[tuple[int, ...]]] = field(
+        default_factory=dict[tuple[int, int, int], list[tuple[int, ...]]]
+    )
+    bounds: list[tuple[tuple[int, ...], list[int], list[int]]] = field(
+        default_factory=list[tuple[tuple[int, ...], list[int], list[int]]]
+    )
+    usage: list[NDArray[np.float64]] = field(
+        default_factory=list[NDArray[np.float64]]
+    )  # how often the rounds chose each pattern
 
     def certificate(self) -> DualCertificate | None:
         """Weights under which the need weighs more than the nodes hold, if the rounds find some."""

@@ -73,7 +73,7 @@ class Greedy:
         """Go round until enough hold or a round changes nothing: one child may wait for another's pods."""
         waiting = list(children)
         while need > 0:
-            left = []
+            left: list[Goal] = []
             for child in waiting:
                 if need > 0 and self.place_minimum(child, mask):
                     need -= 1

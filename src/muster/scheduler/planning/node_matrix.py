@@ -66,7 +66,7 @@ class NodeMatrix:
         return known
 
     def everywhere(self, mask: Mask | None = None) -> NodeSet:
-        nodes = np.arange(self.size) if mask is None else np.flatnonzero(mask)
+        nodes: Ints = np.arange(self.size, dtype=np.int64) if mask is None else np.flatnonzero(mask)
         return self._scopes.setdefault(nodes.tobytes(), NodeSet(nodes, self.size))
 
     def domains(self, scope: NodeSet, key: str) -> dict[int, NodeSet]:

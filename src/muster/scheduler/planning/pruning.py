@@ -29,7 +29,7 @@ class TriedDomains:
 
     twins: DomainSymmetry
     others: list[int] | None  # scopes to compare with, None when twins cannot be told
-    failed: set[object] = field(default_factory=set)
+    failed: set[object] = field(default_factory=set[object])
 
     def covers(self, domain: NodeSet) -> bool:
         return self.others is not None and self._face(domain) in self.failed
@@ -54,7 +54,7 @@ class TriedDomains:
 @dataclass(slots=True)
 class DomainSymmetry:
     board: NodeMatrix
-    _profiles: dict[NodeSet, bytes] = field(default_factory=dict)
+    _profiles: dict[NodeSet, bytes] = field(default_factory=dict[NodeSet, bytes])
 
     def watch(
         self, goal: Goal, scope: NodeSet, rest: tuple[tuple[Goal, NodeSet, bool], ...], loads: tuple[ScopedRequest, ...]

@@ -39,6 +39,9 @@ DEEPEST = 250  # decisions one after the other
 Choice = tuple[Goal, int]  # a constrained group and the value id of its domain
 
 
+Packing = tuple[tuple[ScopedRequest, ...], list[PackedPods]]  # requests, and where their pods go
+
+
 @dataclass(slots=True)
 class Found:
     seated: list[PackedPods]
@@ -66,10 +69,10 @@ class TreeSearch:
     tried_domains: int = 0
     classes: int = 0
     weighed: tuple[PackingInstance, DualCertificate] | None = None
-    _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict)
-    _names: dict[object, int] = field(default_factory=dict)
-    _failed: set[object] = field(default_factory=set)
-    _packed: dict[object, tuple[tuple[ScopedRequest, ...], list[PackedPods]] | None] = field(default_factory=dict)
+    _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict[tuple[object, NodeSet], bool])
+    _names: dict[object, int] = field(default_factory=dict[object, int])
+    _failed: set[object] = field(default_factory=set[object])
+    _packed: dict[object, Packing | None] = field(default_factory=dict[object, Packing | None])
     _twins: DomainSymmetry = field(init=False)
     _waste: DomainBounds = field(init=False)
 
@@ -270,7 +273,7 @@ class TreeSearch:
             self._packed[key] = self._pack(part)
         return self._packed[key] is not None
 
-    def _pack(self, part: tuple[ScopedRequest, ...]) -> tuple[tuple[ScopedRequest, ...], list[PackedPods]] | None:
+    def _pack(self, part: tuple[ScopedRequest, ...]) -> Packing | None:
         self.budget.spend(QUESTION_COST)
         question = PackingInstance(self.board, part)
         placed = pack(question, self.budget)

@@ -39,13 +39,13 @@ class CountableShape:
 
     def clashes(self, footprint: Footprint) -> int:
         """How many ports of a pod stand in the way."""
-        return sum(any(port.clashes(mine) for mine in self.ports) for port in footprint.requirements.ports)
+        return sum(any(port.conflicts(mine) for mine in self.ports) for port in footprint.requirements.ports)
 
     def port_room(self, cluster: Cluster) -> Ints:
         """One port per node, less those that clash."""
         room = np.ones(cluster.size, dtype=np.int64)
         for what, tally in cluster.pod_counts.carried():
-            if isinstance(what, HostPort) and any(what.clashes(mine) for mine in self.ports):
+            if isinstance(what, HostPort) and any(what.conflicts(mine) for mine in self.ports):
                 room -= tally.column[: cluster.size]
         return room
 

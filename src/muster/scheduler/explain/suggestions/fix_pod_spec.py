@@ -13,7 +13,7 @@ from muster.api import types
 from muster.scheduler.explain.explanation import Suggestion
 from muster.scheduler.explain.suggestions.change_trial import ChangeTrial
 from muster.scheduler.explain.suggestions.more_capacity import OUT_OF_SERVICE
-from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest, leaves
 from muster.scheduler.runtime.profile import profile_of
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import say_count
@@ -171,7 +171,7 @@ def _with_pods(
     if isinstance(request, CompositeRequest):
         return replace(request, children=tuple(_with_pods(state, child, change) for child in request.children))
     assert isinstance(request, PodGroupRequest)
-    members = []
+    members: list[PendingPod] = []
     for member in request.members:
         pod = member.shape.pod
         other = msgspec.structs.replace(pod, spec=change(pod.spec))

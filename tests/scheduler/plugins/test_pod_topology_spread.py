@@ -1,4 +1,4 @@
-"""Spreading over domains: skew, what counts, what is eligible, and the scores of soft and default rules."""
+"""PodTopologySpread."""
 
 from __future__ import annotations
 
@@ -8,35 +8,38 @@ import pytest
 
 from muster.api import types
 from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from tests.build.cluster import a_cluster, asked, evaluator_of
-from tests.build.objects import HOSTNAME, TOPOLOGY_ZONE, a_node, a_pod, of
+from tests.build.cluster import evaluator_of
+from tests.scheduler.plugins.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
 
 RULE = PodTopologySpread()
 SKEWED = "node(s) didn't match pod topology spread constraints"
-MISSING = "node(s) didn't match pod topology spread constraints (missing required label)"
 WEB = {"app": "web"}
+MISSING = "node(s) didn't match pod topology spread constraints (missing required label)"
 
 
-def spread(key=TOPOLOGY_ZONE, skew=1, when="DoNotSchedule", **more):
-    rule = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": WEB}}
-    return rule | more
+def spread(key=ZONE, skew=1, when="DoNotSchedule", **more):
+    plugin = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": WEB}}
+    return plugin | more
 
 
 def web(name, node="", **fields):
-    return a_pod(name, node=node, labels=WEB | fields.pop("labels", {}), **fields)
+    return a_pod(name, on=node, labels=WEB | fields.pop("labels", {}), **fields)
 
 
 def zones(*objects, **fields):
-    return a_cluster(
-        a_node("a", topology_zone="a", **fields),
-        a_node("b", topology_zone="b"),
-        a_node("c", topology_zone="c"),
-        *objects,
-    )
+    return a_cluster(a_node("a", zone="a", **fields), a_node("b", zone="b"), a_node("c", zone="c"), *objects)
 
 
 def newcomer(*rules, **fields):
     return web("new", topologySpreadConstraints=list(rules), **fields)
+
+
+def _by_zone(cluster):
+    return [[name for name in cluster.names if int(name[1:]) % 3 == zone] for zone in range(3)]
+
+
+def a_service(**selector):
+    return of(types.Service, {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": selector}})
 
 
 def test_a_domain_that_would_be_too_far_ahead_is_refused():
@@ -76,17 +79,17 @@ def test_pods_elsewhere_leaving_or_finished_do_not_count(other):
 
 def test_match_label_keys_count_only_pods_of_the_same_value():
     old = web("w1", "a", labels={"version": "1"})
-    rule = spread(matchLabelKeys=["version"])
-    assert asked(zones(old), newcomer(rule, labels={"version": "2"}), RULE).nodes == {"a", "b", "c"}
-    assert asked(zones(old), newcomer(rule, labels={"version": "1"}), RULE).nodes == {"b", "c"}
+    plugin = spread(matchLabelKeys=["version"])
+    assert asked(zones(old), newcomer(plugin, labels={"version": "2"}), RULE).nodes == {"a", "b", "c"}
+    assert asked(zones(old), newcomer(plugin, labels={"version": "1"}), RULE).nodes == {"b", "c"}
 
 
 def test_only_nodes_the_pod_may_choose_are_domains_unless_told_to_ignore_that():
     chosen = {"nodeSelector": {"disk": "ssd"}}
     cluster = a_cluster(
-        a_node("a", labels={TOPOLOGY_ZONE: "a", "disk": "ssd"}),
-        a_node("b", labels={TOPOLOGY_ZONE: "b", "disk": "ssd"}),
-        a_node("c", topology_zone="c"),
+        a_node("a", zone="a", labels={"disk": "ssd"}),
+        a_node("b", zone="b", labels={"disk": "ssd"}),
+        a_node("c", zone="c"),
         *(web(f"w{i}", node) for i, node in enumerate(["a", "b"])),
     )
     assert {"a", "b"} <= asked(cluster, newcomer(spread(), **chosen), RULE).nodes
@@ -102,26 +105,18 @@ def test_tainted_nodes_are_domains_unless_told_to_honour_taints():
 
 def test_each_of_two_rules_must_hold():
     cluster = a_cluster(
-        a_node("a1", topology_zone="a"),
-        a_node("a2", topology_zone="a"),
-        a_node("b1", topology_zone="b"),
-        a_node("b2", topology_zone="b"),
-        web("w", "a1"),
+        a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b"), a_node("b2", zone="b"), web("w", "a1")
     )
-    assert asked(cluster, newcomer(spread(), spread(HOSTNAME)), RULE).nodes == {"b1", "b2"}
+    assert asked(cluster, newcomer(spread(), spread(HOST)), RULE).nodes == {"b1", "b2"}
 
 
 def test_placing_keeps_domains_within_the_skew():
-    cluster = a_cluster(*(a_node(f"n{i}", topology_zone="abc"[i % 3]) for i in range(9)))
+    cluster = a_cluster(*(a_node(f"n{i}", zone="abc"[i % 3]) for i in range(9)))
     question = asked(cluster, newcomer(spread()))
     with evaluator_of(cluster).trial() as trial:
         slots = trial.place_many(question.shape, 12)
         counts = [sum(cluster.names[slot] in names for slot in slots) for names in _by_zone(cluster)]
     assert counts == [4, 4, 4]
-
-
-def _by_zone(cluster):
-    return [[name for name in cluster.names if int(name[1:]) % 3 == zone] for zone in range(3)]
 
 
 def test_soft_rules_like_the_emptier_domain():
@@ -141,10 +136,6 @@ def test_soft_rules_give_nothing_to_nodes_without_the_label():
 
 def test_soft_rules_without_any_pod_like_all_alike():
     assert asked(zones(), newcomer(spread(when="ScheduleAnyway")), RULE).scores() == {"a": 100, "b": 100, "c": 100}
-
-
-def a_service(**selector):
-    return of(types.Service, {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": selector}})
 
 
 def test_pods_of_a_service_are_spread_by_default():
@@ -199,11 +190,11 @@ def test_a_service_without_a_selector_selects_nothing():
 
 
 def test_defaults_from_the_profile_replace_the_systems_own():
-    hard = {"maxSkew": 1, "topologyKey": TOPOLOGY_ZONE, "whenUnsatisfiable": "DoNotSchedule"}
-    rule = PodTopologySpread({"defaultingType": "List", "defaultConstraints": [hard]})
+    hard = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    plugin = PodTopologySpread({"defaultingType": "List", "defaultConstraints": [hard]})
     cluster = zones(a_service(app="web"), web("w1", "a"))
-    assert asked(cluster, web("new"), rule).nodes == {"b", "c"}
-    assert asked(cluster, a_pod("loner"), rule).nodes == {"a", "b", "c"}
+    assert asked(cluster, web("new"), plugin).nodes == {"b", "c"}
+    assert asked(cluster, a_pod("loner"), plugin).nodes == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The example in the documentation is a rule that works as the page says."""
+"""The example in the documentation is a plugin that works as the page says."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import yaml
 
 from muster.scheduler.runtime.config import load
-from tests.build.cluster import Asked, a_cluster, evaluator_of
-from tests.build.objects import a_node, a_pod
+from tests.build.cluster import evaluator_of
+from tests.scheduler.plugins.builders import Asked, a_cluster, a_node, a_pod
 
-PAGE = (Path(__file__).parents[3] / "docs" / "constraints.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
@@ -31,7 +31,7 @@ def the_profile():
 
 
 def busy(count: int):
-    return [a_pod(f"p{i}", cpu="1m", memory="1Mi", node="busy") for i in range(count)]
+    return [a_pod(f"p{i}", cpu="1m", memory="1Mi", on="busy") for i in range(count)]
 
 
 def test_the_example_is_fifteen_lines():
@@ -49,7 +49,7 @@ def test_the_example_refuses_busy_nodes_in_its_own_words():
 
 def test_the_example_scores_with_the_weight_of_the_profile():
     profile = the_profile()
-    assert {rule.name: weight for rule, weight in profile.scorers}["QuietNodes"] == 5
+    assert {plugin.name: weight for plugin, weight in profile.scorers}["QuietNodes"] == 5
     cluster = a_cluster(a_node("busy"), a_node("idle"), *busy(20))
     assert Asked(cluster, a_pod(), profile).best == "idle"
 

@@ -1,12 +1,17 @@
-"""KubeSchedulerConfiguration: taken as it is, or refused with words that help."""
+"""KubeSchedulerConfiguration: what is accepted, and with which message the rest is refused."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from muster.scheduler.framework.plugin import DependsOn, Plugin
 from muster.scheduler.runtime.config import Config, default_config, load
 from muster.scheduler.runtime.profile import BUILT_IN, Profile, default_profile
+from tests.build.objects import a_gang, a_node, a_pod, pods
+from tests.build.scheduler import a_world
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 WEIGHTS = {
@@ -57,11 +62,20 @@ def a_profile(**entry) -> Profile:
 
 
 def weights(profile: Profile) -> dict[str, int]:
-    return {rule.name: weight for rule, weight in profile.scorers}
+    return {plugin.name: weight for plugin, weight in profile.scorers}
 
 
 def filters(profile: Profile) -> list[str]:
-    return [rule.name for rule in profile.filters]
+    return [plugin.name for plugin in profile.filters]
+
+
+def with_settings(*entries: dict | None) -> dict:
+    """A file with one profile for each entry; its second section is the entry `Muster`, if there is one."""
+    profiles = []
+    for i, args in enumerate(entries):
+        sections = [{"name": "NodeName"}, {"name": "Muster", "args": args}]
+        profiles.append({"schedulerName": f"s{i}", "pluginConfig": sections if args is not None else sections[:1]})
+    return HEAD | {"profiles": profiles}
 
 
 def test_the_default_profile_has_the_known_weights():
@@ -220,7 +234,7 @@ def test_what_cannot_be_right_is_refused(body, fault):
 
 
 def test_sections_for_the_shell_are_handed_on():
-    assert load(HEAD | {"leaderElection": {"leaderElect": False}}).shell == {"leaderElection": {"leaderElect": False}}
+    assert load(HEAD | {"leaderElection": {"leaderElect": False}}).engine == {"leaderElection": {"leaderElect": False}}
 
 
 def test_backoffs_and_several_profiles_are_read():
@@ -228,3 +242,114 @@ def test_backoffs_and_several_profiles_are_read():
     config = load(HEAD | body)
     assert (config.pod_initial_backoff, config.pod_max_backoff, list(config.profiles)) == (2, 30, ["a", "b"])
     assert repr(config.profiles["a"]) == "<Profile a>"
+
+
+@pytest.mark.parametrize(
+    ("args", "steps", "timeout"),
+    [
+        ({"budgetSteps": 40}, 40, 300),
+        ({"bindTimeoutSeconds": 7.5}, 2500, 7.5),
+        ({"budgetSteps": 1, "bindTimeoutSeconds": 60, "apiVersion": "muster.dev/v1", "kind": "MusterArgs"}, 1, 60),
+        ({"budgetSteps": None}, 2500, 300),
+        ({}, 2500, 300),
+        (None, 2500, 300),
+    ],
+)
+def test_budget_steps_and_the_bind_timeout_are_arguments_of_muster(args, steps, timeout):
+    config = load(with_settings(args))
+
+    assert (config.budget_steps, config.bind_timeout) == (steps, timeout)
+    assert config.notes == ()
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, True, "9", [9]])
+def test_budget_steps_must_be_a_positive_integer(value):
+    with pytest.raises(
+        ValueError, match=r"^profiles\[0\].pluginConfig\[1\].args.budgetSteps: .* whole number above 0$"
+    ):
+        load(with_settings({"budgetSteps": value}))
+
+
+@pytest.mark.parametrize("value", [0, -0.5, False, "60s", float("inf"), float("nan")])
+def test_the_bind_timeout_must_be_a_positive_number(value):
+    with pytest.raises(
+        ValueError, match=r"^profiles\[0\].pluginConfig\[1\].args.bindTimeoutSeconds: .* number above 0$"
+    ):
+        load(with_settings({"bindTimeoutSeconds": value}))
+
+
+def test_unknown_settings_are_refused_with_the_known_ones():
+    known = "known are apiVersion, bindTimeoutSeconds, budgetSteps, kind"
+    with pytest.raises(ValueError, match=rf"^profiles\[0\].pluginConfig\[1\].args.budget: unknown field; {known}$"):
+        load(with_settings({"budget": 5}))
+
+
+def test_arguments_that_are_no_object_are_refused():
+    with pytest.raises(ValueError, match=r"^profiles\[0\].pluginConfig\[1\].args: 5 is no object$"):
+        load(with_settings(5))
+
+
+def test_muster_is_configured_and_not_enabled():
+    with pytest.raises(ValueError, match="unknown plugin 'Muster'"):
+        a_profile(plugins={"multiPoint": {"enabled": [{"name": "Muster"}]}})
+    with pytest.raises(ValueError, match="configured twice"):
+        a_profile(pluginConfig=[{"name": "Muster"}, {"name": "Muster"}])
+    with pytest.raises(ValueError, match=r"unknown plugin 'Odd'; known are .*Muster"):
+        a_profile(pluginConfig=[{"name": "Odd"}])
+
+
+def test_profiles_agree_on_the_settings_of_the_one_scheduler():
+    config = load(with_settings({"budgetSteps": 9}, None, {"budgetSteps": 9, "bindTimeoutSeconds": 5}))
+
+    assert (config.budget_steps, config.bind_timeout) == (9, 5)
+
+
+def test_profiles_that_disagree_on_a_setting_are_refused_with_both_places():
+    fault = (
+        r"^profiles\[2\].pluginConfig\[1\].args.budgetSteps: 8 differs from 9 in "
+        r"profiles\[0\].pluginConfig\[1\].args.budgetSteps"
+    )
+    with pytest.raises(ValueError, match=fault):
+        load(with_settings({"budgetSteps": 9}, {"bindTimeoutSeconds": 5}, {"budgetSteps": 8}))
+
+
+def test_a_scheduler_searches_as_many_steps_as_its_file_says():
+    sizes = [7, 7, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3]
+
+    def reason(**args: int) -> str:
+        nodes = [a_node(f"n{i}", cpu=13) for i in range(5)]
+        settings = HEAD | {"profiles": [{"pluginConfig": [{"name": "Muster", "args": args}]}]}
+        world = a_world(nodes, config=settings)
+        world.add(a_gang("g", len(sizes)), *[a_pod(f"g-{i}", "g", cpu=cpu) for i, cpu in enumerate(sizes)]).run()
+        return world.condition("PodGroup", "g").reason
+
+    assert reason(budgetSteps=1) == "PlacementNotGuaranteed"
+    assert reason(budgetSteps=2500) == "Scheduled"
+
+
+def test_a_scheduler_gives_an_unfinished_gang_back_after_the_time_in_its_file():
+    section = {"name": "Muster", "args": {"bindTimeoutSeconds": 20}}
+    world = a_world([a_node("n0", cpu=3)], config=HEAD | {"profiles": [{"pluginConfig": [section]}]})
+    world.refuse_binds = {"g-2"}
+    world.add(a_gang("g", 3), *pods(3, "g", owner="job"))
+    while not world.bound("g"):
+        world.step()
+    world.add(a_pod("squatter", node="n0")).run()
+    assert world.bound("g").keys() == {"g-0", "g-1"}
+
+    world.wait(19)
+    assert world.evicted() == []
+    world.wait(2)
+
+    assert world.evicted() == ["g-0", "g-1"]
+    note = next(event.note for event in world.events if event.reason == "BindTimeout")
+    assert note.startswith("the minimum was not bound within 20 s")
+
+
+def test_the_example_of_the_documentation_is_a_configuration():
+    page = (Path(__file__).parents[3] / "docs" / "install.md").read_text()
+    example = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
+
+    config = load(example)
+
+    assert (config.budget_steps, config.bind_timeout) == (10_000, 120)

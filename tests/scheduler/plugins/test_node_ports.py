@@ -1,16 +1,12 @@
-"""Host ports that clash, and images that are there already."""
+"""NodePorts."""
 
 from __future__ import annotations
 
 import pytest
 
-from muster.scheduler.plugins.image_locality import ImageLocality
 from muster.scheduler.plugins.node_ports import NodePorts
-from tests.build.cluster import a_cluster, asked, evaluator_of
-from tests.build.objects import a_node, a_pod
-
-MIB = 1024 * 1024
-APP = {"image": "app"}
+from tests.build.cluster import evaluator_of
+from tests.scheduler.plugins.builders import a_cluster, a_node, a_pod, asked
 
 
 def with_port(name, number=80, ip="", protocol="", **fields):
@@ -32,7 +28,7 @@ def with_port(name, number=80, ip="", protocol="", **fields):
     ],
 )
 def test_ports_clash_when_protocol_number_and_address_overlap(held, wanted, clash):
-    cluster = a_cluster(a_node(), with_port("holder", node="n0", **held))
+    cluster = a_cluster(a_node(), with_port("holder", on="n0", **held))
     question = asked(cluster, with_port("pod", **wanted), NodePorts())
     assert question.nodes == (set() if clash else {"n0"})
     if clash:
@@ -42,7 +38,7 @@ def test_ports_clash_when_protocol_number_and_address_overlap(held, wanted, clas
 
 
 def test_a_pod_with_a_port_has_one_seat_a_node_and_is_not_independent():
-    cluster = a_cluster(a_node("n0"), a_node("n1"), with_port("holder", node="n1"))
+    cluster = a_cluster(a_node("n0"), a_node("n1"), with_port("holder", on="n1"))
     question = asked(cluster, with_port("pod"), NodePorts())
     assert question.trial.seats(question.shape)[cluster.index["n0"]] == 1
     assert question.trial.seats(question.shape)[cluster.index["n1"]] == 0
@@ -50,7 +46,7 @@ def test_a_pod_with_a_port_has_one_seat_a_node_and_is_not_independent():
 
 
 def test_a_port_is_free_again_when_its_holder_is_gone():
-    cluster = a_cluster(a_node(), with_port("holder", node="n0"))
+    cluster = a_cluster(a_node(), with_port("holder", on="n0"))
     question = asked(cluster, with_port("pod"), NodePorts())
     assert question.nodes == set()
     cluster.remove("Pod", "ns", "holder")
@@ -59,32 +55,6 @@ def test_a_port_is_free_again_when_its_holder_is_gone():
 
 def test_a_pod_on_the_host_network_holds_its_container_ports():
     cluster = a_cluster(
-        a_node(), a_pod("host", node="n0", hostNetwork=True, container={"ports": [{"containerPort": 80}]})
+        a_node(), a_pod("host", on="n0", hostNetwork=True, container={"ports": [{"containerPort": 80}]})
     )
     assert asked(cluster, with_port("pod"), NodePorts()).nodes == set()
-
-
-def test_a_large_image_that_half_the_nodes_have_scores_by_its_share():
-    cluster = a_cluster(a_node("has", images={"app:latest": 1000 * MIB}), a_node("has not"))
-    scores = asked(cluster, a_pod(container=APP), ImageLocality()).scores()
-    assert scores == {"has": 100 * (500 - 23) // (1000 - 23), "has not": 0}
-
-
-def test_images_of_all_containers_and_image_volumes_count():
-    cluster = a_cluster(a_node("n0", images={"app": 400 * MIB, "init:v1": 400 * MIB, "data:v2": 400 * MIB}))
-    volumes = [{"name": "d", "image": {"reference": "data:v2"}}]
-    pod = a_pod(container=APP, initContainers=[{"image": "init:v1"}], volumes=volumes)
-    assert asked(cluster, pod, ImageLocality()).scores() == {"n0": 100 * (1200 - 23) // (3000 - 23)}
-
-
-def test_small_images_do_not_count():
-    cluster = a_cluster(a_node("n0", images={"app": 20 * MIB}))
-    assert asked(cluster, a_pod(container=APP), ImageLocality()).scores() == {"n0": 0}
-
-
-def test_an_image_that_arrives_on_a_node_is_seen():
-    cluster = a_cluster(a_node("n0"))
-    question = asked(cluster, a_pod(container=APP), ImageLocality())
-    assert question.scores() == {"n0": 0}
-    cluster.change("Node", a_node("n0", images={"app": 2000 * MIB}))
-    assert question.scores() == {"n0": 100}
