@@ -5,10 +5,12 @@ UV_VERSION := 0.13.7
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_LINK_MODE := copy
 
-.PHONY: help setup demo test lint format coverage e2e soak bench bench-cluster clean
+SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/properties)
+
+.PHONY: help setup demo test test-scheduler test-full lint format e2e soak bench bench-cluster clean
 
 help:  ## list the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 setup: .venv/.ready  ## make the local environment
 
@@ -21,8 +23,14 @@ setup: .venv/.ready  ## make the local environment
 demo: setup  ## the main job, end to end, in under a minute
 	@$(BIN)/muster demo
 
-test: setup  ## unit, property and core scenario tests, with coverage
-	$(BIN)/pytest -n 2 -m "not e2e and not slow" --cov --cov-report=
+test: setup  ## the tests to run while working: a quarter of the examples of each property, nothing slow
+	$(BIN)/pytest -n 2 -m "not e2e and not slow" --hypothesis-profile=quick
+
+test-scheduler: setup  ## the same for the scheduler alone; PACKAGE=planning for one package of it
+	$(BIN)/pytest -n 2 -m "not e2e and not slow" --hypothesis-profile=quick $(SCHEDULER_TESTS)
+
+test-full: setup  ## the same with all examples and coverage
+	$(BIN)/pytest -n 2 -m "not e2e and not slow" --hypothesis-profile=full --cov --cov-report=
 	@$(BIN)/coverage report --skip-covered --sort=cover | sed -n 1,40p
 	@echo "api and scheduler, which must have 90 %:"
 	@$(BIN)/coverage report --include='src/muster/api/*,src/muster/scheduler/*' --fail-under=90 --format=total
@@ -37,9 +45,10 @@ format: setup  ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# These tests start real processes and race with the clock of a busy machine: what fails is run once more, alone.
-e2e: setup  ## slow tests: crash tests, real kubectl, a real kube-apiserver where Go is installed
-	$(BIN)/pytest -m "e2e or slow" -p no:randomly --timeout 1800 || $(BIN)/pytest --last-failed --last-failed-no-failures none -m "e2e or slow" -p no:randomly --timeout 1800
+# These tests start real processes and race with the clock of a busy machine: what fails is run once more, alone, and
+# what passes only then is listed at the end.
+e2e: setup  ## slow tests: kills, full disks, processes, real kubectl, a real kube-apiserver where Go is installed
+	$(BIN)/python tools/rerun_failed.py -m "e2e or slow" -p no:randomly --hypothesis-profile=full --timeout 1800
 
 soak: setup  ## long runs under load
 	$(BIN)/python -m bench.soak

@@ -28,6 +28,7 @@ from e2e.kube.cluster import RealCluster
 from muster.api.resources import NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, Resource
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
+from muster.testing import a_node, a_pod, a_pod_group
 
 ROOT = Path(__file__).parents[1]
 GROUPS = POD_GROUPS._replace(version="v1beta1")
@@ -74,46 +75,33 @@ def cases(quick: bool) -> list[Case]:
 # --- objects ---------------------------------------------------------------------------------------
 
 
-def a_node(number: int, per_rack: int, cpu: int = 32) -> Obj:
-    name = f"node-{number:04d}"
-    room = {"cpu": str(cpu), "memory": "256Gi", "pods": "110"}
-    labels = {"kubernetes.io/hostname": name, RACK: f"rack-{number // per_rack}"}
-    ready = {"type": "Ready", "status": "True"}
-    return {
-        "metadata": {"name": name, "labels": labels},
-        "status": {"capacity": room, "allocatable": room, "conditions": [ready]},
-    }
+def node_manifest(number: int, per_rack: int, cpu: int = 32) -> Obj:
+    return a_node(f"node-{number:04d}", cpu=str(cpu), **{RACK: f"rack-{number // per_rack}"})
 
 
-def a_pod(name: str, cpu: int, *, group: str = "", node: str = "", priority: str = "") -> Obj:
-    requests = {"requests": {"cpu": str(cpu), "memory": "64Mi"}}
-    spec: Obj = {
-        "containers": [{"name": "main", "image": "pause", "resources": requests}],
-        "terminationGracePeriodSeconds": 0,
-    }
-    if group:
-        spec["schedulingGroup"] = {"podGroupName": group}
+def pod_manifest(name: str, cpu: int, *, group: str = "", node: str = "", priority: str = "") -> Obj:
+    spec: Obj = {"terminationGracePeriodSeconds": 0}
     if node:
         spec["nodeName"] = node
     if priority:
         spec["priorityClassName"] = priority
-    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+    return a_pod(name, NAMESPACE, cpu=str(cpu), memory="64Mi", group=group, **spec)
 
 
-def a_gang(name: str, size: int, *, racks: bool = False, priority: str = "") -> Obj:
-    spec: Obj = {"schedulingPolicy": {"gang": {"minCount": size}}}
+def gang_manifest(name: str, size: int, *, racks: bool = False, priority: str = "") -> Obj:
+    spec: Obj = {}
     if racks:
         spec["schedulingConstraints"] = {"topology": [{"key": RACK}]}
     if priority:
         spec["priorityClassName"] = priority
-    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+    return {**a_pod_group(name, NAMESPACE, min_count=size, **spec), "apiVersion": GROUPS.api_version}
 
 
 def backlog(case: Case) -> tuple[list[Obj], list[Obj]]:
     if case.size == 1:
-        return [], [a_pod(f"p-{i}", 1) for i in range(case.gangs)]
-    groups = [a_gang(f"g-{i}", case.size, racks=case.racks) for i in range(case.gangs)]
-    return groups, [a_pod(f"g-{i}-{j}", 1, group=f"g-{i}") for i in range(case.gangs) for j in range(case.size)]
+        return [], [pod_manifest(f"p-{i}", 1) for i in range(case.gangs)]
+    groups = [gang_manifest(f"g-{i}", case.size, racks=case.racks) for i in range(case.gangs)]
+    return groups, [pod_manifest(f"g-{i}-{j}", 1, group=f"g-{i}") for i in range(case.gangs) for j in range(case.size)]
 
 
 # --- the cluster -----------------------------------------------------------------------------------
@@ -249,10 +237,12 @@ async def measure_preemption(
     cluster: RealCluster, client: HTTPClient, nodes: int, scheduler: str, limit: float
 ) -> Measured:
     """Every node is full of ten low pods; a gang that needs all of every node evicts them all."""
-    low = [a_pod(f"low-{n}-{i}", 1, node=f"node-{n:04d}", priority="low") for n in range(nodes) for i in range(10)]
+    low = [
+        pod_manifest(f"low-{n}-{i}", 1, node=f"node-{n:04d}", priority="low") for n in range(nodes) for i in range(10)
+    ]
     await create(client, PODS, low)
-    await create(client, GROUPS, [a_gang("vip", nodes, priority="high")])
-    await create(client, PODS, [a_pod(f"vip-{i}", 10, group="vip", priority="high") for i in range(nodes)])
+    await create(client, GROUPS, [gang_manifest("vip", nodes, priority="high")])
+    await create(client, PODS, [pod_manifest(f"vip-{i}", 10, group="vip", priority="high") for i in range(nodes)])
     result = await timed(cluster, scheduler, limit, lambda: version_now(client), client, nodes, "vip")
     await clear(client)
     return result
@@ -262,9 +252,9 @@ async def measure_parked(
     cluster: RealCluster, client: HTTPClient, nodes: int, scheduler: str, limit: float
 ) -> Measured:
     """A gang waits for room on full nodes; from the deletion of what fills them to its last bind."""
-    await create(client, PODS, [a_pod(f"full-{n}", 10, node=f"node-{n:04d}") for n in range(nodes)])
-    await create(client, GROUPS, [a_gang("late", nodes)])
-    await create(client, PODS, [a_pod(f"late-{i}", 10, group="late") for i in range(nodes)])
+    await create(client, PODS, [pod_manifest(f"full-{n}", 10, node=f"node-{n:04d}") for n in range(nodes)])
+    await create(client, GROUPS, [gang_manifest("late", nodes)])
+    await create(client, PODS, [pod_manifest(f"late-{i}", 10, group="late") for i in range(nodes)])
     with SCHEDULERS[scheduler](cluster) as pid:
         await asyncio.sleep(10)
         since = await version_now(client)
@@ -288,7 +278,7 @@ async def prepare(cluster: RealCluster, client: HTTPClient, nodes: int, cpu: int
     await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     for name, value in (("low", 10), ("high", 100)):
         await client.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
-    await create(client, NODES, (a_node(i, max(1, nodes // 50), cpu) for i in range(nodes)))
+    await create(client, NODES, (node_manifest(i, max(1, nodes // 50), cpu) for i in range(nodes)))
 
 
 # --- the report ------------------------------------------------------------------------------------

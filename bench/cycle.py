@@ -10,56 +10,36 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
-from typing import Any
-
-import msgspec
 
 from bench.gangs import NODES, PER_RACK, RACK, Figure
-from muster.api.groups import PodGroup
-from muster.api.types import Node, Pod
+from bench.objects import a_gang, a_node, a_pod
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.decisions import Bind
 from muster.scheduler.interface.events import BindSucceeded, CacheSynced, Event, ObjectUpdated
 from muster.scheduler.runtime.config import default_config
 
 
-def a_node(number: int) -> ObjectUpdated:
-    room = {"cpu": "4", "memory": "32Gi", "pods": "110"}
-    labels = {"kubernetes.io/hostname": f"n{number}", RACK: f"r{number // PER_RACK}"}
-    raw = {"metadata": {"name": f"n{number}", "uid": f"n{number}", "labels": labels}, "status": {"allocatable": room}}
-    return ObjectUpdated("Node", msgspec.convert(raw, Node))
+def node_added(number: int) -> ObjectUpdated:
+    return ObjectUpdated("Node", a_node(f"n{number}", labels={RACK: f"r{number // PER_RACK}"}, uid=f"n{number}"))
 
 
-def a_group(name: str, size: int, topology: str | None) -> ObjectUpdated:
-    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": size}}}
-    if topology:
-        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
-    meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return ObjectUpdated("PodGroup", msgspec.convert({"kind": "PodGroup", "metadata": meta, "spec": spec}, PodGroup))
-
-
-def a_pod(name: str, group: str | None, node: str = "") -> ObjectUpdated:
-    containers = [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}]
-    spec: dict[str, Any] = {"schedulerName": "default-scheduler", "containers": containers, "nodeName": node}
-    if group:
-        spec["schedulingGroup"] = {"podGroupName": group}
-    meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return ObjectUpdated("Pod", msgspec.convert({"metadata": meta, "spec": spec}, Pod))
+def pod_changed(name: str, group: str | None, node: str = "") -> ObjectUpdated:
+    return ObjectUpdated("Pod", a_pod(name, "100m", "128Mi", group=group, node=node))
 
 
 def gangs(count: int, size: int, topology: str | None) -> list[Event]:
     """Groups with their members, in the order in which they would be created."""
     found: list[Event] = []
     for number in range(count):
-        found.append(a_group(f"g{number}", size, topology))
-        found += [a_pod(f"g{number}-{index}", f"g{number}") for index in range(size)]
+        found.append(ObjectUpdated("PodGroup", a_gang(f"g{number}", size, topology=topology)))
+        found += [pod_changed(f"g{number}-{index}", f"g{number}") for index in range(size)]
     return found
 
 
 def a_brain() -> Scheduler:
     brain = Scheduler(default_config())
     for number in range(NODES):
-        brain.handle(a_node(number), 0.0)
+        brain.handle(node_added(number), 0.0)
     return brain
 
 
@@ -102,9 +82,9 @@ def enqueue(size: int) -> float:
 def intake(count: int = 20_000) -> Iterator[Figure]:
     """Pod events a second into the brain, by what they say."""
     brain = a_brain()
-    pending: list[Event] = [a_pod(f"p{number}", None) for number in range(count)]
+    pending: list[Event] = [pod_changed(f"p{number}", None) for number in range(count)]
     yield Figure("events of new pending pods", count / handle(brain, pending), "events/s", floor=50_000)
-    again: list[Event] = [a_pod(f"p{number}", None) for number in range(count)]
+    again: list[Event] = [pod_changed(f"p{number}", None) for number in range(count)]
     yield Figure("events that change nothing", count / handle(brain, again), "events/s", floor=50_000)
     brain.handle(CacheSynced(), 0.0)
     binds: list[Bind] = []
@@ -112,9 +92,9 @@ def intake(count: int = 20_000) -> Iterator[Figure]:
         binds += [decision for decision in decisions if isinstance(decision, Bind)]
     answers: list[Event] = [BindSucceeded(bind.pod.uid, bind.node) for bind in binds]
     yield Figure("answers to binds", count / handle(brain, answers), "events/s", floor=50_000)
-    bound: list[Event] = [a_pod(bind.pod.name, None, bind.node) for bind in binds]
+    bound: list[Event] = [pod_changed(bind.pod.name, None, bind.node) for bind in binds]
     yield Figure("events of pods just bound", count / handle(brain, bound), "events/s", floor=50_000)
-    others: list[Event] = [a_pod(f"q{number}", None, f"n{number % NODES}") for number in range(count)]
+    others: list[Event] = [pod_changed(f"q{number}", None, f"n{number % NODES}") for number in range(count)]
     yield Figure("events of pods that others bound", count / handle(brain, others), "events/s", floor=50_000)
 
 

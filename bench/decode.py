@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from bench.objects import job_pod
 from muster.api.types import Pod
 
 PODS = 10_000
@@ -21,79 +22,11 @@ class PodList(msgspec.Struct, gc=False):
     items: list[Pod]
 
 
-def a_pod(index: int) -> dict[str, Any]:
-    """A pod as a Job makes it and a server stores it: about 3.4 KB, most of which the scheduler never reads."""
-    name = f"trainer-{index // 64}-{index % 64}-x7k2p"
-    mounts = [{"name": f"volume-{each}", "mountPath": f"/data/volume-{each}", "readOnly": True} for each in range(6)]
-    environment = [{"name": f"SETTING_{each}", "value": f"value-of-setting-{each}"} for each in range(14)]
-    fields = {f"f:{field}": {".": {}, f"f:{field}-part": {}} for field in ("labels", "spec", "containers", "resources")}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "generateName": f"trainer-{index // 64}-{index % 64}-",
-            "namespace": f"team-{index % 20}",
-            "uid": f"00000000-0000-4000-8000-{index:012d}",
-            "resourceVersion": str(100_000 + index),
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {"app": "trainer", "job-name": f"trainer-{index // 64}", "rank": str(index % 64)},
-            "annotations": {"example.com/config": "x" * 200},
-            "ownerReferences": [
-                {
-                    "apiVersion": "batch/v1",
-                    "kind": "Job",
-                    "name": f"trainer-{index // 64}",
-                    "uid": "u",
-                    "controller": True,
-                }
-            ],
-            "managedFields": [
-                {"manager": "job-controller", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields},
-                {"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields},
-            ],
-        },
-        "spec": {
-            "schedulerName": "muster",
-            "priority": index % 5,
-            "schedulingGroup": {"podGroupName": f"trainer-{index // 64}"},
-            "nodeSelector": {"pool": "gpu"},
-            "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
-            "containers": [
-                {
-                    "name": "worker",
-                    "image": "registry.example.com/trainer:1.4",
-                    "command": ["python", "-m", "trainer", "--steps", "100000"],
-                    "env": environment,
-                    "volumeMounts": mounts,
-                    "resources": {
-                        "requests": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1"},
-                        "limits": {"nvidia.com/gpu": "1"},
-                    },
-                    "terminationMessagePath": "/dev/termination-log",
-                    "imagePullPolicy": "IfNotPresent",
-                }
-            ],
-            "volumes": [{"name": f"volume-{each}", "configMap": {"name": f"config-{each}"}} for each in range(6)],
-            "restartPolicy": "Never",
-            "serviceAccountName": "trainer",
-            "securityContext": {"runAsNonRoot": True, "fsGroup": 1000},
-        },
-        "status": {
-            "phase": "Pending",
-            "conditions": [
-                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/5000 nodes fit"}
-            ],
-            "qosClass": "Burstable",
-        },
-    }
-
-
 def run(pods: int = PODS, rounds: int = 3) -> dict[str, float]:
     """Milliseconds to decode the list, by way of decoding and with the collector on and off."""
-    data = msgspec.json.encode({"items": [a_pod(index) for index in range(pods)]})
+    data = msgspec.json.encode({"items": [job_pod(index) for index in range(pods)]})
     projection, plain = msgspec.json.Decoder(PodList), msgspec.json.Decoder()
-    one, event = msgspec.json.Decoder(Pod), msgspec.json.encode(a_pod(7))
+    one, event = msgspec.json.Decoder(Pod), msgspec.json.encode(job_pod(7))
     figures = {"bytes_per_pod": len(data) / pods}
     for name, decode in (("projection", projection.decode), ("dict", plain.decode)):
         figures[f"{name}_ms"] = _best(decode, data, rounds)

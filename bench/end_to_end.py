@@ -25,6 +25,7 @@ from muster.api.types import Pod
 from muster.client.config import ClientConfig
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
+from muster.testing import a_node, a_pod, a_pod_group
 
 RACK = "topology.kubernetes.io/rack"
 CLIENTS = 32
@@ -47,37 +48,13 @@ def a_plane(directory: Path) -> Iterator[ClientConfig]:
         process.wait(20)
 
 
-def a_node(index: int) -> dict[str, Any]:
-    room = {"cpu": "4", "memory": "32Gi", "pods": "110"}
-    labels = {"kubernetes.io/hostname": f"node-{index}", RACK: f"rack-{index // 100}"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": f"node-{index}", "labels": labels},
-        "status": {"allocatable": room, "capacity": room},
-    }
+def node_in_rack(index: int) -> dict[str, Any]:
+    return a_node(f"node-{index}", cpu="4", memory="32Gi", **{RACK: f"rack-{index // 100}"})
 
 
-def a_pod(name: str, group: str | None) -> dict[str, Any]:
-    requests = {"requests": {"cpu": "100m", "memory": "100Mi"}}
-    spec: dict[str, Any] = {
-        "containers": [{"name": "main", "image": "registry.example/pause:1", "resources": requests}]
-    }
-    if group is not None:
-        spec["schedulingGroup"] = {"podGroupName": group}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
-
-
-def a_group(name: str, size: int, rack: bool) -> dict[str, Any]:
-    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": size}}}
-    if rack:
-        spec["schedulingConstraints"] = {"topology": [{"key": RACK}]}
-    return {
-        "apiVersion": POD_GROUPS.api_version,
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": spec,
-    }
+def gang_in_rack(name: str, size: int, rack: bool) -> dict[str, Any]:
+    topology = {"schedulingConstraints": {"topology": [{"key": RACK}]}} if rack else {}
+    return a_pod_group(name, min_count=size, **topology)
 
 
 async def _each(config: ClientConfig, work: list[tuple[Any, dict[str, Any]]]) -> None:
@@ -105,8 +82,14 @@ async def _bound(config: ClientConfig, version: str, count: int) -> None:
 
 async def _shape(config: ClientConfig, prefix: str, groups: int, size: int, *, gang: bool, rack: bool = False) -> float:
     names = [f"{prefix}-{number}" for number in range(groups)]
-    work: list[tuple[Any, dict[str, Any]]] = [(POD_GROUPS, a_group(name, size, rack)) for name in names] if gang else []
-    work += [(PODS, a_pod(f"{name}-{i}", name if gang else None)) for name in names for i in range(size)]
+    work: list[tuple[Any, dict[str, Any]]] = (
+        [(POD_GROUPS, gang_in_rack(name, size, rack)) for name in names] if gang else []
+    )
+    work += [
+        (PODS, a_pod(f"{name}-{i}", cpu="100m", memory="100Mi", group=name if gang else ""))
+        for name in names
+        for i in range(size)
+    ]
     async with HTTPClient(config) as client:
         version = (await client.list(PODS, "default", limit=1)).resource_version
     start = time.perf_counter()
@@ -117,7 +100,7 @@ async def _shape(config: ClientConfig, prefix: str, groups: int, size: int, *, g
 
 
 async def _all(config: ClientConfig, nodes: int, pods: int) -> dict[str, float]:
-    await _each(config, [(NODES, a_node(index)) for index in range(nodes)])
+    await _each(config, [(NODES, node_in_rack(index)) for index in range(nodes)])
     return {
         "plain pods/s": await _shape(config, "plain", pods, 1, gang=False),
         f"gangs of 3, {pods // 3} of them, pods/s": await _shape(config, "small", pods // 3, 3, gang=True),

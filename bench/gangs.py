@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-import msgspec
-
-from muster.api.types import Node, Pod
+from bench.objects import a_node, a_pod
+from muster.api.types import Pod
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.checking.check_proof import check_proof
 from muster.scheduler.checking.validate import validate
@@ -62,19 +61,10 @@ class Site:
         self.pods: dict[str, Pod] = {}
 
     def node(self, name: str, cpu: int, memory: int, **labels: str) -> None:
-        raw = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
-            "status": {"allocatable": {"cpu": cpu, "memory": f"{memory}Gi", "pods": 110}},
-        }
-        self.cluster.change("Node", msgspec.convert(raw, Node))
+        self.cluster.change("Node", a_node(name, str(cpu), f"{memory}Gi", labels))
 
     def pod(self, name: str, cpu: int, memory: int) -> Pod:
-        requests = {"cpu": str(cpu), "memory": f"{memory}Gi"}
-        raw = {
-            "metadata": {"name": name, "namespace": "default", "uid": name},
-            "spec": {"containers": [{"name": "main", "resources": {"requests": requests}}]},
-        }
-        return msgspec.convert(raw, Pod)
+        return a_pod(name, str(cpu), f"{memory}Gi", namespace="default")
 
     def gang(self, name: str, sizes: Iterable[tuple[int, int]], topology: str = "") -> PodGroupRequest:
         members: list[PendingPod] = []

@@ -22,6 +22,7 @@ from typing import Any
 
 import uvloop
 
+from bench.objects import ordinary_container
 from muster.api.resources import PODS
 from muster.api.types import Pod
 from muster.client.config import ClientConfig
@@ -48,16 +49,9 @@ def a_server(directory: Path) -> Iterator[tuple[ClientConfig, int]]:
         process.wait(10)
 
 
-def a_pod(name: str) -> dict[str, Any]:
+def two_container_pod(name: str) -> dict[str, Any]:
     """A pod of ordinary size: two containers, some environment, probes, a few labels."""
-    container = {
-        "name": "main",
-        "image": "registry.example/team/app:1.2.3",
-        "env": [{"name": f"VARIABLE_{index}", "value": f"value-{index}"} for index in range(8)],
-        "ports": [{"containerPort": 8080}],
-        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
-        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}},
-    }
+    container = ordinary_container(readinessProbe={"httpGet": {"path": "/ready", "port": 8080}})
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -77,7 +71,7 @@ async def _create(config: ClientConfig, prefix: str, count: int, clients: int) -
     async def work() -> None:
         async with HTTPClient(replace(config, connections=1)) as client:
             for index in names:
-                await client.create(PODS, a_pod(f"{prefix}-{index}"), "default")
+                await client.create(PODS, two_container_pod(f"{prefix}-{index}"), "default")
 
     await asyncio.gather(*(work() for _ in range(clients)))
 

@@ -1,7 +1,7 @@
 """How fast watch events come in: over HTTP up to the engine's inbox, and from there into the brain.
 
 Run `python -m bench.intake [--events N]`. A server process replays recorded pod events of realistic size on a
-loopback socket; this process follows them with the engine's own informer. Each figure is printed with its
+loopback socket; this process follows them with the engine's own event source. Each figure is printed with its
 mark (25,000 events/s over HTTP, 50,000/s into the brain) and the ratio to it.
 """
 
@@ -18,13 +18,14 @@ from typing import Any
 
 import msgspec
 
+from bench.objects import running_pod
 from muster.api.resources import PODS
+from muster.client.clock import MonotonicClock
 from muster.client.config import ClientConfig
 from muster.client.http import HTTPClient
 from muster.engine import options
-from muster.engine.informer import Informer
+from muster.engine.event_source import EventSource
 from muster.engine.metrics import Metrics
-from muster.engine.pace import Pace
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.events import KINDS, CacheSynced, Event, ObjectUpdated
 
@@ -34,49 +35,11 @@ NODES = 5000
 REPEATS = 3  # the best counts: others use the machine too
 
 
-def a_pod(number: int, version: int) -> dict[str, Any]:
-    """A pod of about 3.4 kB, as a real cluster sends it: bound, running, with managed fields."""
-    container = {
-        "name": "main",
-        "image": "registry.example.com/team/service:1.2.3",
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
-        "env": [{"name": f"SETTING_{i}", "value": f"value-{i}"} for i in range(24)],
-        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
-        "terminationMessagePath": "/dev/termination-log",
-        "imagePullPolicy": "IfNotPresent",
-    }
-    filler = {"f:spec": {f"f:field{i}": {} for i in range(86)}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"pod-{number}",
-            "namespace": "default",
-            "uid": f"uid-{number}",
-            "resourceVersion": str(version),
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {"app": f"app-{number % 50}", "pod-template-hash": "abcdef"},
-            "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": filler}],
-        },
-        "spec": {
-            "schedulerName": "default-scheduler",
-            "nodeName": f"node-{number % NODES}",
-            "containers": [container],
-            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
-        },
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": name, "status": "True"} for name in ("Ready", "PodScheduled", "Initialized")],
-            "podIP": "10.0.0.1",
-            "containerStatuses": [{"name": "main", "ready": True, "restartCount": 0, "image": "x" * 60}],
-        },
-    }
-
-
 def serve(pipe: Connection, count: int) -> None:
     """A bare HTTP server: an empty list, then all events on the watch as fast as they are taken."""
     lines = [
-        json.dumps({"type": "ADDED", "object": a_pod(number, number + 10)}, separators=(",", ":")).encode() + b"\n"
+        json.dumps({"type": "ADDED", "object": running_pod(number, number + 10, NODES)}, separators=(",", ":")).encode()
+        + b"\n"
         for number in range(count)
     ]
     blocks = [b"".join(lines[at : at + 64]) for at in range(0, count, 64)]
@@ -103,7 +66,7 @@ def serve(pipe: Connection, count: int) -> None:
 
 
 async def over_http(port: int, count: int) -> float:
-    """Events a second through client, decoder and informer."""
+    """Events a second through client, decoder and event source."""
     inbox: list[Event] = []
     done = asyncio.Event()
 
@@ -113,9 +76,9 @@ async def over_http(port: int, count: int) -> float:
             done.set()
 
     client = HTTPClient(ClientConfig(server=f"http://127.0.0.1:{port}"))
-    informer = Informer(client, PODS, report, Pace.real())
-    task = asyncio.create_task(informer.run())
-    await informer.synced.wait()
+    source = EventSource(client, PODS, report, MonotonicClock())
+    task = asyncio.create_task(source.run())
+    await source.synced.wait()
     began = time.perf_counter()
     await done.wait()
     seconds = time.perf_counter() - began
@@ -135,7 +98,10 @@ def into_the_brain(count: int) -> float:
         }
         brain.handle(ObjectUpdated("Node", msgspec.convert(node, KINDS["Node"])), 0.0)
     brain.handle(CacheSynced(), 0.0)
-    pods = [ObjectUpdated("Pod", msgspec.convert(a_pod(number, number), KINDS["Pod"])) for number in range(count)]
+    pods = [
+        ObjectUpdated("Pod", msgspec.convert(running_pod(number, number, NODES), KINDS["Pod"]))
+        for number in range(count)
+    ]
     gc.collect()
     gc.freeze()
     began = time.perf_counter()

@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import msgspec
-
 from bench.gangs import RACK, Figure
+from bench.objects import a_gang, a_node, a_pod
 from muster.api import groups as api
 from muster.api import types
 from muster.scheduler.cycle.scheduler import Scheduler
@@ -58,43 +57,22 @@ class Site:
             gc.unfreeze()
 
 
-def a_node(name: str, cpu: str = "4", **labels: str) -> types.Node:
-    raw = {
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
-        "status": {"allocatable": {"cpu": cpu, "memory": "32Gi", "pods": "110"}},
-    }
-    return msgspec.convert(raw, types.Node)
-
-
-def a_pod(
+def ranked_pod(
     name: str, cpu: str, priority: int, group: str | None = None, node: str | None = None, **spec: Any
 ) -> types.Pod:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "100Mi"}}}
-    port = spec.pop("port", None)
-    if port:
+    """A pod with a priority and a start time; `port` is a port of its node."""
+    container: dict[str, Any] = {"name": "c"}
+    if port := spec.pop("port", None):
         container["ports"] = [{"hostPort": port, "containerPort": port, "protocol": "TCP"}]
-    labels = spec.pop("labels", {})
-    body = {"schedulerName": "default-scheduler", "priority": priority, "containers": [container], **spec}
-    if group:
-        body["schedulingGroup"] = {"podGroupName": group}
-    if node:
-        body["nodeName"] = node
-    meta = {"name": name, "namespace": "ns", "uid": name, "labels": labels, "creationTimestamp": "2026-01-01T00:00:00Z"}
-    status = {"phase": "Running" if node else "Pending", "startTime": "2026-01-01T00:00:00Z"}
-    return msgspec.convert({"metadata": meta, "spec": body, "status": status}, types.Pod)
+    fields = {"priority": priority, "labels": {}, "container": container, "started": True, **spec}
+    return a_pod(name, cpu, "100Mi", group=group, node=node, **fields)
 
 
-def a_gang(name: str, minimum: int, priority: int, mode: str = "single", topology: str | None = None) -> api.PodGroup:
-    spec: dict[str, Any] = {
-        "schedulingPolicy": {"gang": {"minCount": minimum}},
-        "priority": priority,
-        "disruptionMode": {mode: {}},
-    }
-    if topology:
-        spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
-    return msgspec.convert(
-        {"metadata": {"name": name, "namespace": "ns", "uid": f"g-{name}"}, "spec": spec}, api.PodGroup
-    )
+def ranked_gang(
+    name: str, minimum: int, priority: int, mode: str = "single", topology: str | None = None
+) -> api.PodGroup:
+    fields = {"priority": priority, "disruptionMode": {mode: {}}}
+    return a_gang(name, minimum, uid=f"g-{name}", created=None, topology=topology, **fields)
 
 
 # --- a full cluster --------------------------------------------------------------------------------
@@ -102,13 +80,13 @@ def a_gang(name: str, minimum: int, priority: int, mode: str = "single", topolog
 
 def full_cluster(nodes: int, gangs: int, size: int, mode: str) -> Site:
     site = Site()
-    site.tell(*(a_node(f"n{i:05d}", "10", **{RACK: f"r{i // 100}"}) for i in range(nodes)))
+    site.tell(*(a_node(f"n{i:05d}", "10", labels={RACK: f"r{i // 100}"}) for i in range(nodes)))
     seat = 0
     for number in range(gangs):
-        site.tell(a_gang(f"low{number}", size, LOW, mode))
+        site.tell(ranked_gang(f"low{number}", size, LOW, mode))
         for member in range(size):
             node = f"n{seat * 7919 % nodes:05d}"
-            site.tell(a_pod(f"low{number}-{member}", "1", LOW, f"low{number}", node))
+            site.tell(ranked_pod(f"low{number}-{member}", "1", LOW, f"low{number}", node))
             seat += 1
     site.ready()
     return site
@@ -116,8 +94,8 @@ def full_cluster(nodes: int, gangs: int, size: int, mode: str) -> Site:
 
 def large_gang(mode: str, topology: str | None) -> Figure:
     site = full_cluster(5000, 5000, 10, mode)
-    site.tell(a_gang("big", 1000, HIGH, topology=topology))
-    site.tell(*(a_pod(f"big-{i}", "1", HIGH, "big") for i in range(1000)))
+    site.tell(ranked_gang("big", 1000, HIGH, topology=topology))
+    site.tell(*(ranked_pod(f"big-{i}", "1", HIGH, "big") for i in range(1000)))
     seconds, decisions = site.time_to_marks()
     assert sum(isinstance(decision, Nominate) for decision in decisions) == 1000
     where = "in one rack" if topology else "anywhere"
@@ -127,8 +105,8 @@ def large_gang(mode: str, topology: str | None) -> Figure:
 def hopeless(mode: str) -> Figure:
     """A gang that no eviction can help, considered again and again."""
     site = full_cluster(5000, 5000, 10, mode)
-    site.tell(a_gang("huge", 1000, HIGH))
-    site.tell(*(a_pod(f"huge-{i}", "11", HIGH, "huge") for i in range(1000)))
+    site.tell(ranked_gang("huge", 1000, HIGH))
+    site.tell(*(ranked_pod(f"huge-{i}", "11", HIGH, "huge") for i in range(1000)))
     site.brain.next(0.0)
     started = time.process_time()
     for again in range(3):
@@ -143,7 +121,7 @@ def hopeless(mode: str) -> Figure:
 def basic(groups: int, size: int) -> Site:
     site = Site()
     site.tell(*(a_node(f"n{i}") for i in range(100)))
-    site.tell(*(a_pod(f"low-{i}", "40m", LOW, None, f"n{i % 100}") for i in range(1000)))
+    site.tell(*(ranked_pod(f"low-{i}", "40m", LOW, None, f"n{i % 100}") for i in range(1000)))
     site.ready()
     _preemptors(site, groups, size, "3970m")
     return site
@@ -154,9 +132,9 @@ def pod_groups(low_groups: int, low_size: int, groups: int, size: int) -> Site:
     site.tell(*(a_node(f"n{i}") for i in range(100)))
     seat = 0
     for number in range(low_groups):
-        site.tell(a_gang(f"low{number}", low_size, LOW))
+        site.tell(ranked_gang(f"low{number}", low_size, LOW))
         for member in range(low_size):
-            pod = a_pod(f"low{number}-{member}", "600m", LOW, f"low{number}", f"n{seat % 100}", port=9000 + number)
+            pod = ranked_pod(f"low{number}-{member}", "600m", LOW, f"low{number}", f"n{seat % 100}", port=9000 + number)
             site.tell(pod)
             seat += 1
     site.ready()
@@ -168,8 +146,8 @@ def affinity(groups: int, size: int) -> Site:
     site = Site()
     site.tell(*(a_node(f"n{i}") for i in range(100)))
     labels = {f"key{i}": "anchor" for i in range(5)}
-    site.tell(*(a_pod(f"anchor-{i}", "10m", HIGH, None, f"n{i}", labels=labels) for i in range(100)))
-    site.tell(*(a_pod(f"low-{i}", "40m", LOW, None, f"n{i % 100}") for i in range(1000)))
+    site.tell(*(ranked_pod(f"anchor-{i}", "10m", HIGH, None, f"n{i}", labels=labels) for i in range(100)))
+    site.tell(*(ranked_pod(f"low-{i}", "40m", LOW, None, f"n{i % 100}") for i in range(1000)))
     site.ready()
     terms = [
         {"labelSelector": {"matchLabels": {key: value}}, "topologyKey": "kubernetes.io/hostname"}
@@ -185,8 +163,8 @@ def _preemptors(site: Site, groups: int, size: int, cpu: str, **spec: Any) -> No
         fields = dict(spec)
         if fields.pop("port", False):
             fields["port"] = 20000 + number
-        site.tell(a_gang(f"high{number}", size, HIGH))
-        site.tell(*(a_pod(f"high{number}-{i}", cpu, HIGH, f"high{number}", **fields) for i in range(size)))
+        site.tell(ranked_gang(f"high{number}", size, HIGH))
+        site.tell(*(ranked_pod(f"high{number}-{i}", cpu, HIGH, f"high{number}", **fields) for i in range(size)))
 
 
 def disruption_mode(mode: str) -> Site:
@@ -194,11 +172,13 @@ def disruption_mode(mode: str) -> Site:
     site.tell(*(a_node(f"n{i}") for i in range(1000)))
     for number in range(1000):
         if mode != "none":
-            site.tell(a_gang(f"low{number}", 10, LOW, mode))
+            site.tell(ranked_gang(f"low{number}", 10, LOW, mode))
         group = f"low{number}" if mode != "none" else None
-        site.tell(*(a_pod(f"low{number}-{i}", "300m", LOW, group, f"n{(number * 10 + i) % 1000}") for i in range(10)))
+        site.tell(
+            *(ranked_pod(f"low{number}-{i}", "300m", LOW, group, f"n{(number * 10 + i) % 1000}") for i in range(10))
+        )
     site.ready()
-    site.tell(a_pod("high", "2", HIGH))
+    site.tell(ranked_pod("high", "2", HIGH))
     return site
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bench.preemption import HIGH, LOW, Site, a_gang, a_node, a_pod
+from bench.objects import a_node
+from bench.preemption import HIGH, LOW, Site, ranked_gang, ranked_pod
 from muster.api import types
 from muster.scheduler.cycle.evaluate import request_of
 from muster.scheduler.interface.decisions import Nominate, SetCondition
@@ -46,13 +47,13 @@ def a_random_site(rng: random.Random) -> Site:
     site = Site()
     nodes = rng.randint(4, 12)
     free = {f"n{i}": rng.choice([4, 8]) for i in range(nodes)}
-    site.tell(*(a_node(name, str(cpu), **{RACK: f"r{i % 3}"}) for i, (name, cpu) in enumerate(free.items())))
+    site.tell(*(a_node(name, str(cpu), labels={RACK: f"r{i % 3}"}) for i, (name, cpu) in enumerate(free.items())))
     number = 0
     while sum(free.values()) > nodes:
         size, mode = rng.choice([(1, ""), (2, "single"), (3, "all"), (4, "all"), (3, "single")])
         priority, group = rng.choice([LOW, LOW, 50, HIGH + 1]), f"low{number}" if mode else None
         if group:
-            site.tell(a_gang(group, rng.randint(1, size), priority, mode))
+            site.tell(ranked_gang(group, rng.randint(1, size), priority, mode))
         for member in range(size):
             cpu = rng.choice([1, 1, 2])
             room = [name for name, left in free.items() if left >= cpu]
@@ -60,14 +61,14 @@ def a_random_site(rng: random.Random) -> Site:
                 node = rng.choice(room)
                 free[node] -= cpu
                 labels = {"app": f"a{rng.randint(0, 4)}"}
-                site.tell(a_pod(f"low{number}-{member}", str(cpu), priority, group, node, labels=labels))
+                site.tell(ranked_pod(f"low{number}-{member}", str(cpu), priority, group, node, labels=labels))
         number += 1
     for app in range(2):
         site.tell(_a_budget(f"a{app}", rng.randint(0, 2)))
     site.ready()
     size = rng.randint(1, 6)
-    site.tell(a_gang("vip", size, HIGH, topology=rng.choice([None, None, RACK])))
-    site.tell(*(a_pod(f"vip-{i}", rng.choice(["1", "2"]) if size < 4 else "1", HIGH, "vip") for i in range(size)))
+    site.tell(ranked_gang("vip", size, HIGH, topology=rng.choice([None, None, RACK])))
+    site.tell(*(ranked_pod(f"vip-{i}", rng.choice(["1", "2"]) if size < 4 else "1", HIGH, "vip") for i in range(size)))
     return site
 
 

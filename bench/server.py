@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from bench.objects import ordinary_container
 from muster.server.core import ApiServer
 from muster.server.request import JSON, Request, Response, WatchStream
 from muster.server.served_kinds import build_registry
@@ -30,17 +31,10 @@ WATCHERS = 50
 HEADERS = {"content-type": JSON, "user-agent": "bench/1"}
 
 
-def a_pod(index: int) -> bytes:
-    """A pod of ordinary size."""
-    container = {
-        "name": "main",
-        "image": "registry.example/team/app:1.2.3",
-        "env": [{"name": f"VARIABLE_{number}", "value": f"value-{number}"} for number in range(8)],
-        "ports": [{"containerPort": 8080}],
-        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
-    }
+def pod_body(index: int) -> bytes:
+    """The body of a request that creates a pod of ordinary size."""
     metadata = {"name": f"pod-{index}", "labels": {"app": "bench", "part": str(index % 100)}}
-    spec = {"containers": [container], "schedulingGroup": {"podGroupName": f"gang-{index // 8}"}}
+    spec = {"containers": [ordinary_container()], "schedulingGroup": {"podGroupName": f"gang-{index // 8}"}}
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
 
@@ -75,7 +69,7 @@ def used_megabytes() -> float:
 
 async def measure(pods: int) -> dict[str, float]:
     """All figures, by name."""
-    bodies = [a_pod(index) for index in range(2 * pods)]
+    bodies = [pod_body(index) for index in range(2 * pods)]
     figures: dict[str, float] = {}
     gc.collect()
     before = used_megabytes()
@@ -118,7 +112,7 @@ async def _burst(server: ApiServer, writes: int) -> float:
 
     watchers = [asyncio.ensure_future(take()) for _ in range(WATCHERS)]
     await asyncio.sleep(0)
-    bodies = [a_pod(10_000_000 + index) for index in range(writes)]
+    bodies = [pod_body(10_000_000 + index) for index in range(writes)]
 
     async def write() -> None:
         for start in range(0, writes, 32):

@@ -7,7 +7,7 @@ import pytest
 from muster.api import gates
 from muster.api.errors import INVALID, REQUIRED, TOO_MANY
 from muster.api.validation import composite
-from tests.api.builders import Obj, a_composite, changed
+from tests.build.manifests import Obj, a_composite, changed
 
 
 def errors_of(new: Obj, old: Obj | None = None, subresource: str = "") -> list[tuple[str, str, str]]:

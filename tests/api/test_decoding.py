@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from muster.api import decoding, gates, versions
 from muster.api.errors import TYPE_INVALID
 from muster.api.validation import composite, podgroup, workload
-from tests.api.builders import Obj, a_pod_group, a_workload, any_group, changed, json_values
+from tests.build.manifests import Obj, a_pod_group, a_workload, changed
+from tests.build.random_manifests import any_group, json_values
 
 
 @given(any_group)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from muster.api.manifests import check
-from tests.api.builders import Obj, a_composite, a_pod_group, a_workload, changed
+from muster.testing import a_pod
+from tests.build.manifests import Obj, a_composite, a_pod_group, a_workload, changed
 
 
 def fields_of(manifest: Any) -> list[str]:
@@ -14,16 +15,12 @@ def fields_of(manifest: Any) -> list[str]:
     return [error.field for error in found]
 
 
-def a_pod(**spec: Any) -> Obj:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
-
-
 def a_job(**template: Any) -> Obj:
     spec = {"template": {"spec": template}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
 
 
-@pytest.mark.parametrize("obj", [a_pod_group(), a_composite(), a_workload(), a_pod(), a_job()])
+@pytest.mark.parametrize("obj", [a_pod_group(), a_composite(), a_workload(), a_pod("p"), a_job()])
 def test_good_manifests_have_no_errors(obj: Obj):
     assert check(obj) == []
 
@@ -79,7 +76,7 @@ def test_a_manifest_says_what_it_is():
 
 
 def test_pods_and_templates_are_judged_by_what_gangs_need():
-    assert fields_of(a_pod(schedulingGroup={})) == ["spec.schedulingGroup"]
+    assert fields_of(a_pod("p", schedulingGroup={})) == ["spec.schedulingGroup"]
     bad = a_job(schedulingGroup={"podGroupName": "A"}, priority="x")
     assert fields_of(bad) == ["spec.template.spec.priority", "spec.template.spec.schedulingGroup.podGroupName"]
 
@@ -87,7 +84,7 @@ def test_pods_and_templates_are_judged_by_what_gangs_need():
 def test_quantities_are_judged():
     container = {"resources": {"requests": {"cpu": "1x", "memory": "-1"}, "limits": {"cpu": 1}}}
     prefix = "spec.containers[0].resources.requests"
-    assert fields_of(a_pod(containers=[container])) == [f"{prefix}[cpu]", f"{prefix}[memory]"]
+    assert fields_of(a_pod("p", containers=[container])) == [f"{prefix}[cpu]", f"{prefix}[memory]"]
 
 
 def test_kinds_without_rules_are_told_apart_from_good_ones():

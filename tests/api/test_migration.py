@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from muster.api.manifests import check
 from muster.api.migration import migrate
-from tests.api.builders import Obj, a_composite, a_pod_group, a_workload, changed, json_values
+from muster.testing import a_pod
+from tests.build.manifests import Obj, a_composite, a_pod_group, a_workload, changed
+from tests.build.random_manifests import json_values
 
 WORKLOAD = "Workload"
 
@@ -26,9 +28,8 @@ def release_135(*groups: Obj) -> Obj:
     return old("scheduling.k8s.io/v1alpha1", podGroups=list(groups))
 
 
-def a_pod(name: str = "p", labels: Obj | None = None, **spec: Any) -> Obj:
-    metadata = {"name": name, "namespace": "ml", "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+def pod_in_ml(name: str = "p", labels: Obj | None = None, **spec: Any) -> Obj:
+    return a_pod(name, "ml", labels=labels, **spec)
 
 
 def a_job(parallelism: int = 4, **template: Any) -> Obj:
@@ -76,7 +77,9 @@ def test_the_selector_of_the_draft_decides_which_group_a_pod_joins():
     one = {**SINGLE, "name": "job1", "podGroupSelector": {"part": "one"}}
     two = {**SINGLE, "name": "job2", "podGroupSelector": {"selector": {"matchLabels": {"part": "two"}}}}
     link = {"workload": {"name": "w"}}
-    objects, _ = moved(draft(one, two), a_pod("a", {"part": "one"}, **link), a_pod("b", {"part": "two"}, **link))
+    objects, _ = moved(
+        draft(one, two), pod_in_ml("a", {"part": "one"}, **link), pod_in_ml("b", {"part": "two"}, **link)
+    )
     assert [group_of(obj) for obj in objects if obj["kind"] == "Pod"] == ["w-job1", "w-job2"]
     assert all("workload" not in obj["spec"] for obj in objects if obj["kind"] == "Pod")
 
@@ -91,9 +94,9 @@ def test_a_replicated_gang_becomes_one_group_a_replica():
     }
     objects, _ = moved(
         draft(group),
-        a_pod("a", {"idx": "2"}, workload={"name": "w"}),
-        a_pod("b", workload={"name": "w", "podGroup": "lws", "podGroupReplica": 1}),
-        a_pod("c", {"idx": "9"}, workload={"name": "w"}),
+        pod_in_ml("a", {"idx": "2"}, workload={"name": "w"}),
+        pod_in_ml("b", workload={"name": "w", "podGroup": "lws", "podGroupReplica": 1}),
+        pod_in_ml("c", {"idx": "9"}, workload={"name": "w"}),
     )
     assert named(objects, "PodGroup") == ["w-lws-0", "w-lws-1", "w-lws-2", "w-lws-9"]
     assert [group_of(obj) for obj in objects if obj["kind"] == "Pod"] == ["w-lws-2", "w-lws-1", "w-lws-9"]
@@ -128,7 +131,7 @@ def test_what_has_no_equivalent_is_told():
 
 
 def test_a_pod_whose_group_is_not_clear_loses_its_link_and_is_told():
-    objects, notes = moved(draft(SINGLE, {**SINGLE, "name": "pg2"}), a_pod(workload={"name": "w"}))
+    objects, notes = moved(draft(SINGLE, {**SINGLE, "name": "pg2"}), pod_in_ml(workload={"name": "w"}))
     assert "workload" not in objects[-1]["spec"]
     assert any("not clear" in note for note in notes)
 
@@ -138,8 +141,8 @@ def test_a_workload_of_135_and_its_pods():
     basic = {"name": "driver", "policy": {"basic": {}}}
     objects, _ = moved(
         release_135(gang, basic),
-        a_pod("a", workloadRef={"name": "w", "podGroup": "workers", "podGroupReplicaKey": "k1"}),
-        a_pod("b", workloadRef={"name": "w", "podGroup": "workers"}),
+        pod_in_ml("a", workloadRef={"name": "w", "podGroup": "workers", "podGroupReplicaKey": "k1"}),
+        pod_in_ml("b", workloadRef={"name": "w", "podGroup": "workers"}),
         a_job(workloadRef={"name": "w", "podGroup": "driver"}),
     )
     assert named(objects, "PodGroup") == ["w-workers-k1", "w-workers", "w-driver"]
@@ -151,7 +154,7 @@ def test_a_workload_of_135_and_its_pods():
 def test_a_group_name_that_is_no_label_is_changed_and_told():
     objects, notes = moved(
         release_135({"name": "Big.Workers", "policy": {"basic": {}}}),
-        a_pod(workloadRef={"name": "w", "podGroup": "Big.Workers"}),
+        pod_in_ml(workloadRef={"name": "w", "podGroup": "Big.Workers"}),
     )
     assert objects[0]["spec"]["podGroupTemplates"][0]["name"] == "big-workers"
     assert group_of(objects[-1]) == "w-big-workers"
@@ -159,7 +162,7 @@ def test_a_group_name_that_is_no_label_is_changed_and_told():
 
 
 def test_a_pod_without_its_workload_still_names_its_group():
-    objects, notes = moved(a_pod(workloadRef={"name": "elsewhere", "podGroup": "g"}))
+    objects, notes = moved(pod_in_ml(workloadRef={"name": "elsewhere", "podGroup": "g"}))
     assert group_of(objects[0]) == "elsewhere-g"
     assert any("not among the input" in note for note in notes)
 
@@ -193,13 +196,13 @@ def test_any_form_of_the_template_reference_becomes_a_workload_reference(version
 
 
 def test_current_objects_are_left_alone():
-    given = [a_pod_group(), a_composite(), a_workload(), a_pod(), {"apiVersion": "v1", "kind": "ConfigMap"}]
+    given = [a_pod_group(), a_composite(), a_workload(), pod_in_ml(), {"apiVersion": "v1", "kind": "ConfigMap"}]
     assert migrate(given).objects == given
     assert migrate(given).notes == []
 
 
 def test_migration_is_done_once():
-    once, _ = moved(draft(SINGLE), a_pod(workload={"name": "w"}))
+    once, _ = moved(draft(SINGLE), pod_in_ml(workload={"name": "w"}))
     assert migrate(once).objects == once
 
 
@@ -207,8 +210,8 @@ def test_for_the_crds_groups_change_their_api_and_pods_carry_a_label():
     objects, notes = moved(
         release_135({"name": "g", "policy": {"gang": {"minCount": 1}}}),
         a_job(workloadRef={"name": "w", "podGroup": "g"}),
-        a_pod(schedulingGroup={"podGroupName": "w-g"}),
-        a_pod("single"),
+        pod_in_ml(schedulingGroup={"podGroupName": "w-g"}),
+        pod_in_ml("single", {"app": "x"}),
         to_crd=True,
     )
     assert {obj["apiVersion"] for obj in objects[:2]} == {"scheduling.muster.dev/v1alpha3"}
@@ -216,7 +219,7 @@ def test_for_the_crds_groups_change_their_api_and_pods_carry_a_label():
     assert template["metadata"]["labels"] == {"scheduling.muster.dev/pod-group": "w-g"}
     assert "schedulingGroup" not in template["spec"]
     assert objects[3]["metadata"]["labels"] == {"scheduling.muster.dev/pod-group": "w-g"}
-    assert objects[4]["metadata"]["labels"] == {}
+    assert objects[4]["metadata"]["labels"] == {"app": "x"}
     assert any("became the label" in note for note in notes)
 
 

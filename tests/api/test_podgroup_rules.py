@@ -15,7 +15,7 @@ from muster.api.errors import (
     TOO_MANY,
 )
 from muster.api.validation import podgroup
-from tests.api.builders import Obj, a_pod_group, changed
+from tests.build.manifests import Obj, a_pod_group, changed
 
 REF = {"workloadName": "w", "templateName": "t"}
 LABEL = "a lowercase RFC 1123 label must"

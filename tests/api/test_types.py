@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from bench.decode import a_pod
+from bench.objects import job_pod
 
 from muster.api import types
 
@@ -50,7 +50,7 @@ def _within(part: object, whole: object) -> bool:
 
 
 def test_a_pod_is_read_without_what_the_scheduler_ignores():
-    pod = msgspec.convert(a_pod(65), types.Pod)
+    pod = msgspec.convert(job_pod(65), types.Pod)
     assert pod.metadata.name == "trainer-1-1-x7k2p"
     assert pod.spec.scheduling_group == types.SchedulingGroup("trainer-1")
     assert pod.spec.containers is not None

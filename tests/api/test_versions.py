@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api import groups, versions
-from tests.api.builders import Obj, a_composite_template, a_pod_group, a_template, a_workload, any_group
+from tests.build.manifests import Obj, a_composite_template, a_pod_group, a_template, a_workload
+from tests.build.random_manifests import any_group
 
 V1ALPHA2 = "scheduling.k8s.io/v1alpha2"
 EVERY = st.sampled_from(versions.VERSIONS)

@@ -8,7 +8,7 @@ import pytest
 from muster.api import gates
 from muster.api.errors import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, TOO_MANY
 from muster.api.validation import workload
-from tests.api.builders import Obj, a_composite_template, a_template, a_workload, changed
+from tests.build.manifests import Obj, a_composite_template, a_template, a_workload, changed
 
 
 def errors_of(new: Obj, old: Obj | None = None, off: str = "") -> list[tuple[str, str, str]]:

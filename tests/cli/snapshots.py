@@ -6,7 +6,7 @@ import gzip
 from pathlib import Path
 
 from muster.scheduler.simulation.snapshot import Snapshot, encode
-from tests.scheduler.worlds import TestWorld
+from tests.build.scheduler import TestWorld
 
 
 def snapshot_of(world: TestWorld) -> Snapshot:

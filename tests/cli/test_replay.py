@@ -20,9 +20,12 @@ def a_log() -> list[bytes]:
     source = options.source(None)
     brain = Scheduler(options.config(source), seed=7)
     room = NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})
+    pods = [
+        Pod(ObjectMeta(name=n, namespace="default", uid=n), PodSpec(scheduler_name="muster")) for n in ("a", "b", "c")
+    ]
     told: list[events.Event] = [
         *(events.ObjectUpdated("Node", Node(ObjectMeta(name=name), status=room)) for name in ("n1", "n2")),
-        *(events.ObjectUpdated("Pod", a_pod(name)) for name in ("a", "b", "c")),
+        *(events.ObjectUpdated("Pod", pod) for pod in pods),
         events.CacheSynced(),
     ]
     lines: list[Line] = [Header(config=source, seed=7)]
@@ -34,10 +37,6 @@ def a_log() -> list[bytes]:
         lines.append(LoggedCycle(10.0, decisions))
         if not decisions:
             return [encode(line) for line in lines]
-
-
-def a_pod(name: str) -> Pod:
-    return Pod(ObjectMeta(name=name, namespace="default", uid=name), PodSpec(scheduler_name="muster"))
 
 
 def test_an_honest_log_is_proven_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

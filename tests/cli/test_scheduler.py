@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,9 +18,10 @@ import pytest
 from muster.api.resources import LEASES, NODES, PODS
 from muster.cli import exits
 from muster.cli.main import run
+from muster.engine.engine import Engine
 from muster.plane.options import Options
 from muster.plane.plane import Plane
-from tests.engine.builders import a_node, a_pod
+from muster.testing import a_node, a_pod
 from tests.engine.conftest import eventually
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -63,11 +65,12 @@ async def page(url: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
+@pytest.mark.slow
 async def test_the_process_schedules_serves_its_pages_and_stops_cleanly(tmp_path: Path):
     kubeconfig, log, port = tmp_path / "kubeconfig", tmp_path / "decisions.jsonl", spare_port()
     async with a_plane(kubeconfig) as plane:
         await plane.client.create(NODES, a_node("n1"))
-        await plane.client.create(PODS, a_pod("p"))
+        await plane.client.create(PODS, a_pod("p", schedulerName="muster"))
         process = await muster(
             "scheduler",
             f"--kubeconfig={kubeconfig}",
@@ -102,6 +105,7 @@ async def test_the_process_schedules_serves_its_pages_and_stops_cleanly(tmp_path
     assert said.startswith(b"The same decisions")
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_down_is_waited_for_and_readyz_says_so(tmp_path: Path):
     kubeconfig, port = tmp_path / "kubeconfig", spare_port()
     async with a_plane(kubeconfig):
@@ -146,14 +150,10 @@ async def test_a_server_that_is_down_is_waited_for_and_readyz_says_so(tmp_path: 
 def test_a_configuration_that_cannot_be_used_is_explained(
     tmp_path: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]
 ):
-    kubeconfig, config = tmp_path / "kubeconfig", tmp_path / "config.yaml"
-    kubeconfig.write_text(
-        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
-        "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n"
-    )
+    config = tmp_path / "config.yaml"
     config.write_text(text)
 
-    code = run(["scheduler", f"--kubeconfig={kubeconfig}", f"--config={config}", "--secure-port=0"])
+    code = run(["scheduler", a_kubeconfig(tmp_path), f"--config={config}", "--secure-port=0"])
 
     said = capsys.readouterr().err
     assert code == exits.BAD_INPUT
@@ -172,3 +172,57 @@ def test_a_configuration_that_cannot_be_used_is_explained(
 def test_bad_arguments_are_explained(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]):
     assert run(["scheduler", "--secure-port=0", *arguments]) == exits.BAD_INPUT
     assert words in capsys.readouterr().err
+
+
+def a_kubeconfig(directory: Path) -> str:
+    path = directory / "kubeconfig"
+    path.write_text(
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "contexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n"
+    )
+    return f"--kubeconfig={path}"
+
+
+@pytest.mark.parametrize("error", [ValueError("no such thing"), OSError("the disk is gone")])
+def test_an_error_of_the_run_is_not_taken_for_bad_input(
+    tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    async def fails(self: Engine) -> None:
+        raise error
+
+    monkeypatch.setattr(Engine, "run", fails)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    assert run(["scheduler", a_kubeconfig(tmp_path), "--secure-port=0"]) == exits.UNEXPECTED
+    assert f"something unexpected happened: {type(error).__name__}: {error}" in capsys.readouterr().err
+    (details,) = tmp_path.glob("muster-error-*.txt")
+    assert "in fails" in details.read_text(), "the traceback is kept"
+
+
+def test_a_decision_log_that_cannot_be_written_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = [a_kubeconfig(tmp_path), "--secure-port=0", f"--decision-log={tmp_path}/nowhere/log"]
+
+    assert run(["scheduler", *arguments]) == exits.BAD_INPUT
+    assert "nowhere/log" in capsys.readouterr().err
+
+
+def test_an_address_in_use_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+
+        assert (
+            run(["scheduler", a_kubeconfig(tmp_path), "--secure-port=0", f"--metrics-bind-address={address}"])
+            == exits.BAD_INPUT
+        )
+    assert "address already in use" in capsys.readouterr().err
+
+
+def test_a_certificate_that_cannot_be_read_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    cert = tmp_path / "cert.pem"
+    cert.write_text("no certificate")
+    arguments = [a_kubeconfig(tmp_path), f"--secure-port={spare_port()}", f"--tls-cert-file={cert}"]
+
+    assert run(["scheduler", *arguments]) == exits.BAD_INPUT
+    assert "Traceback" not in capsys.readouterr().err

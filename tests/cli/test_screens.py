@@ -13,8 +13,9 @@ import pytest
 
 from muster.cli import ages
 from muster.cli.main import run
+from tests.build.objects import BLOCK, RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 from tests.cli.snapshots import saved
-from tests.scheduler.worlds import BLOCK, RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
 
 GOLDEN = Path(__file__).parent / "golden"
 SCREENS = {

@@ -13,11 +13,12 @@ from muster.cli import source
 from muster.cli.documents import Document
 from muster.cli.main import run
 from muster.cli.simulate import simulate
-from muster.engine.gather import gather
+from muster.engine.cluster_snapshot import take_snapshot
 from muster.scheduler.simulation.snapshot import decode, encode
 from muster.testing.cluster import Cluster, api_server
+from tests.build.objects import a_node, a_pod
+from tests.build.scheduler import a_world
 from tests.cli.snapshots import saved, snapshot_of
-from tests.scheduler.worlds import a_node, a_pod, a_world
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NODES = ["--nodes", "64", "--node-gpu", "8"]
@@ -132,7 +133,7 @@ async def test_a_snapshot_holds_no_secret_of_the_cluster():
         }
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
         await plane.client.create(PODS, pod)
-        snapshot = await gather(plane.client)
+        snapshot = await take_snapshot(plane.client)
     assert len(snapshot.objects["Pod"]) == 1
     assert canary.encode() not in encode(snapshot)
 

@@ -9,7 +9,7 @@ import pytest
 
 from muster.api.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
 from muster.cli.explain import explain_in
-from muster.engine.gather import gather
+from muster.engine.cluster_snapshot import take_snapshot
 from muster.scheduler.explain.explanation import Explanation
 from muster.scheduler.simulation.snapshot import decode, encode
 from muster.testing.cluster import api_server
@@ -94,7 +94,7 @@ async def _both(objects: list[tuple[Resource, Obj]], reason: str) -> tuple[Obj, 
             await asyncio.sleep(0.05)
         else:
             raise AssertionError(f"the group never said {reason}: {conditions}")
-        snapshot = decode(encode(await gather(plane.client)))
+        snapshot = decode(encode(await take_snapshot(plane.client)))
     return live, explain_in(snapshot, "PodGroup", "default", "g")
 
 

@@ -15,8 +15,10 @@ from muster.cli.main import run
 from muster.cli.simulate import Answer, simulate
 from muster.cli.submission import EXPANDED
 from muster.scheduler.simulation.snapshot import Snapshot
+from muster.server.served_kinds import build_registry
+from tests.build.objects import a_node
+from tests.build.scheduler import a_world
 from tests.cli.snapshots import snapshot_of
-from tests.scheduler.worlds import a_node, a_world
 
 LABELS = {"app": "web"}
 SWEEP = ["default/sweep-2pfpp", "default/sweep-kwqdq", "default/sweep-lpx68"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from muster.api.manifests import check
 from muster.cli import exits, main
 from muster.cli.documents import ManifestError, read
+from tests.build.examples import examples
 
 GOOD = """\
 apiVersion: scheduling.k8s.io/v1beta1
@@ -315,7 +316,7 @@ ODDS = (
 PIECES = st.sampled_from((*MARKS, *WORDS, *ODDS))
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(1500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=60) | st.lists(PIECES, max_size=18).map(lambda parts: "".join(parts).encode()))
 def test_no_bytes_make_the_reader_crash(data: bytes):
     try:

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from scripted_server import ScriptedServer
 
 from muster.server.http import HttpServer
+from tests.client.scripted_server import ScriptedServer
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scripted_server import ScriptedServer, a_watch, an_answer, tls_server
 
 from muster.api.errors import ApiError, conflict, gone, too_many_requests
 from muster.api.resources import NODES, POD_GROUPS, PODS
@@ -18,6 +17,7 @@ from muster.client.credentials import REREAD_SECONDS, Credentials
 from muster.client.http import HTTPClient
 from muster.server.http import HttpServer
 from muster.server.request import Request, Response, WatchStream
+from tests.client.scripted_server import ScriptedServer, a_watch, an_answer, tls_server
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n", "resourceVersion": "7"}}
 A_TOKEN_PRINTER = """

@@ -15,6 +15,7 @@ from muster.client.protocol import Client
 from muster.server.core import ApiServer
 from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
+from muster.testing import a_pod
 
 
 class Meta(msgspec.Struct):
@@ -32,17 +33,13 @@ async def client() -> LocalClient:
     return LocalClient(server)
 
 
-def a_pod(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "labels": {"n": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-
-
 async def test_it_is_a_client(client: LocalClient) -> None:
     checked: Client = client
     assert checked is client
 
 
 async def test_create_fills_in_kind_and_version(client: LocalClient) -> None:
-    made = await client.create(PODS, a_pod("p"), "default")
+    made = await client.create(PODS, {"metadata": {"name": "p"}, "spec": a_pod("p")["spec"]}, "default")
     assert (made["kind"], made["apiVersion"]) == ("Pod", "v1")
     assert await client.get(PODS, "p", "default") == made
 
@@ -59,7 +56,7 @@ async def test_failures_are_api_errors(client: LocalClient) -> None:
 
 async def test_lists_are_paged_selected_and_decoded_into_a_type(client: LocalClient) -> None:
     for name in ("a", "b", "c"):
-        await client.create(PODS, a_pod(name), "default")
+        await client.create(PODS, a_pod(name, labels={"n": name}), "default")
     page = await client.list(PODS, limit=2, into=Named)
     rest = await client.list(PODS, limit=2, continue_token=page.continue_token)
     chosen = await client.list(PODS, "default", label_selector="n=b", field_selector="spec.nodeName=")

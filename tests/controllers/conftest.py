@@ -39,6 +39,9 @@ class ManualClock:
         heapq.heappush(self._sleepers, (self._now + seconds, self._order, future))
         await future
 
+    def jitter(self) -> float:
+        return 0.0
+
     def next_due(self) -> float | None:
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)

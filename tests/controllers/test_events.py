@@ -6,7 +6,7 @@ from typing import Any
 
 from muster.api.resources import CORE_EVENTS, JOBS
 from muster.api.types import ObjectMeta
-from muster.controllers.recorder import Recorder
+from muster.controllers.events import ControllerEvents
 from tests.controllers.conftest import World
 
 
@@ -55,7 +55,7 @@ async def test_pods_that_are_refused_are_reported_with_the_reason(world: World):
 
 
 async def test_the_same_news_is_counted_not_repeated(world: World):
-    recorder = Recorder(world.client, world.clock, "tester")
+    recorder = ControllerEvents(world.client, world.clock, "tester")
     about = ObjectMeta(name="j", namespace="default", uid="u")
 
     for _ in range(3):
@@ -66,7 +66,7 @@ async def test_the_same_news_is_counted_not_repeated(world: World):
 
 
 async def test_news_that_cannot_be_written_are_dropped(world: World):
-    recorder = Recorder(world.client, world.clock, "tester")
+    recorder = ControllerEvents(world.client, world.clock, "tester")
 
     await recorder.normal(JOBS, ObjectMeta(name="j", namespace="nowhere", uid="u"), "Lost", "for ever")
 

@@ -3,67 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from muster.api.errors import ApiError
 from muster.api.resources import DEPLOYMENTS, JOBS, POD_GROUPS, PODS, Resource
-from muster.client.clock import SystemClock
 from muster.client.local import LocalClient
-from muster.client.protocol import Page, WatchEvent
-from muster.controllers.informers import Informer
-from muster.controllers.objects import PodView
-from muster.controllers.workqueue import WorkQueue
+from muster.client.protocol import WatchEvent
 from tests.controllers.conftest import World
+from tests.controllers.flaky import FlakyClient
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True)
 INDEX = "batch.kubernetes.io/job-completion-index"
-
-
-class FlakyClient(LocalClient):
-    """A client of a bad day: one call in `odds` goes wrong, before or after the server has done it."""
-
-    def __init__(self, core: Any, seed: int, odds: int = 6) -> None:
-        super().__init__(core)
-        self._rng = random.Random(seed)
-        self._odds = odds
-        self._outdated: set[str] = set()
-        self.calm = False
-
-    def _unlucky(self) -> bool:
-        return not self.calm and self._rng.randrange(self._odds) == 0
-
-    async def list(self, resource: Resource, *args: Any, **named: Any) -> Page:
-        self._outdated.discard(resource.plural)
-        return await super().list(resource, *args, **named)
-
-    async def watch(self, resource: Resource, *args: Any, **named: Any) -> AsyncIterator[WatchEvent]:
-        if resource.plural in self._outdated:
-            raise ApiError(410, "Expired", "too old resource version")
-        async for event in super().watch(resource, *args, **named):
-            if self._unlucky():
-                if self._rng.random() < 0.5:
-                    raise ConnectionError("the watch broke")
-                self._outdated.add(resource.plural)
-                raise ApiError(410, "Expired", "too old resource version")
-            yield event
-            if self._rng.randrange(20) == 0:
-                yield event  # the same news twice
-
-    async def _call(self, method: str, *args: Any, **named: Any) -> bytes:
-        if method == "GET" or not self._unlucky():
-            return await super()._call(method, *args, **named)
-        match self._rng.randrange(3):
-            case 0:
-                raise ApiError(500, "InternalError", "not now")
-            case 1:
-                raise ConnectionError("never arrived")
-            case _:
-                await super()._call(method, *args, **named)
-                raise TimeoutError("the answer was lost")
 
 
 class LaggingClient(LocalClient):
@@ -180,47 +132,6 @@ async def test_deletions_reach_everything_they_should(world: World, seed: int):
     await world.advance(60)
     assert (await world.client.list(CONFIG_MAPS, "default")).items == []
     assert await world.get(POD_GROUPS, "g") is None
-
-
-@pytest.mark.parametrize("seed", range(10))
-async def test_a_cache_is_what_the_server_has_however_the_watch_behaves(world: World, seed: int):
-    flaky = FlakyClient(world.server, seed, odds=4)
-    informer = Informer(PODS, PodView)
-    seen: set[str] = set()
-    informer.on_change(lambda old, new: seen.add((new or old).metadata.uid))
-    world.follow(informer.run(flaky, world.clock))
-    rng = random.Random(seed)
-    for step in range(60):
-        name = f"p{rng.randrange(8)}"
-        if await world.get(PODS, name) is None:
-            await world.pod(name)
-        elif rng.random() < 0.5:
-            await world.client.delete(PODS, name, "default")
-        else:
-            await world.client.patch(PODS, name, {"metadata": {"labels": {"step": str(step)}}}, "default")
-        if rng.random() < 0.5:
-            await world.advance(rng.random())
-
-    flaky.calm = True
-    await world.advance(60)
-
-    truth = {pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in await world.pods()}
-    assert {name: pod.metadata.resource_version for (_, name), pod in informer.objects.items()} == truth
-
-
-async def test_a_key_that_changes_while_it_is_worked_on_is_worked_on_again():
-    queue = WorkQueue(SystemClock())
-    queue.add("a")
-    queue.add("a")
-    assert await queue.get() == "a"
-    assert queue.idle is False
-
-    queue.add("a")
-    queue.done("a")
-
-    assert await queue.get() == "a"
-    queue.done("a")
-    assert queue.idle
 
 
 async def test_an_object_that_cannot_be_read_does_not_stop_the_others(world: World):

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from muster.api.manifests import CRD_GROUP, CRD_LABEL
+from muster.testing import a_node, a_pod, a_pod_group
 from tests.e2e.processes import Kubectl
 
 Obj = dict[str, Any]
@@ -11,40 +12,26 @@ NATIVE = "scheduling.k8s.io/v1beta1"
 CRD = f"{CRD_GROUP}/v1alpha3"
 
 
-def a_node(name: str, cpu: int = 100, **labels: str) -> Obj:
-    room = {"cpu": str(cpu), "memory": "64Gi", "pods": "1000"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
-        "status": {
-            "capacity": room,
-            "allocatable": room,
-            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}],
-        },
-    }
+def large_node(name: str, **labels: str) -> Obj:
+    """A ready node with room for hundreds of pods."""
+    return a_node(name, cpu="100", memory="64Gi", pods=1000, **labels)
 
 
-def a_gang(name: str, size: int, api: str = NATIVE, **fields: Any) -> Obj:
-    spec = {"schedulingPolicy": {"gang": {"minCount": size}}, **fields}
-    return {"apiVersion": api, "kind": "PodGroup", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+def gang_manifest(name: str, size: int, api: str = NATIVE, **spec: Any) -> Obj:
+    """A gang of so many pods, in one of the APIs that serve it."""
+    return {**a_pod_group(name, min_count=size, **spec), "apiVersion": api}
 
 
-def a_pod(name: str, group: str = "", *, by_label: bool = False, scheduler: str = "", **fields: Any) -> Obj:
-    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "1"}}}
-    spec: Obj = {"containers": [container], "terminationGracePeriodSeconds": 0, **fields}
-    meta: Obj = {"name": name, "namespace": "default"}
-    if group and by_label:
-        meta["labels"] = {CRD_LABEL: group}
-    elif group:
-        spec["schedulingGroup"] = {"podGroupName": group}
-    if scheduler:
-        spec["schedulerName"] = scheduler
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+def one_cpu_pod(name: str, group: str = "", *, by_label: bool = False, scheduler: str = "", **spec: Any) -> Obj:
+    """A pod that asks for one cpu and is gone as soon as it is deleted; a member by its field or by the CRDs' label."""
+    labels = {CRD_LABEL: group} if group and by_label else None
+    named = {"schedulerName": scheduler} if scheduler else {}
+    field = "" if by_label else group
+    return a_pod(name, cpu="1", group=field, labels=labels, terminationGracePeriodSeconds=0, **named, **spec)
 
 
 def members(group: str, count: int, **fields: Any) -> list[Obj]:
-    return [a_pod(f"{group}-{i}", group, **fields) for i in range(count)]
+    return [one_cpu_pod(f"{group}-{i}", group, **fields) for i in range(count)]
 
 
 def bound(kubectl: Kubectl, prefix: str = "") -> dict[str, str]:

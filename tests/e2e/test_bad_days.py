@@ -11,7 +11,7 @@ import pytest
 from e2e.kube.cluster import RealCluster, free_ports
 
 from muster.api.installation import NAME, NAMESPACE, installation
-from tests.e2e.objects import CRD, a_gang, a_node, a_pod, bound, members
+from tests.e2e.objects import CRD, bound, gang_manifest, large_node, members, one_cpu_pod
 from tests.e2e.processes import Kubectl, eventually, scheduler
 from tests.e2e.proxy import Proxy
 
@@ -24,7 +24,7 @@ FOR_MUSTER = ("--scheduler-name", "muster")
 def cluster(kube: Path) -> Iterator[RealCluster]:
     """A stock cluster, at first without the custom resources."""
     with RealCluster(kube, native=False) as cluster:
-        Kubectl(kube, cluster.kubeconfig).create(a_node("n0"))
+        Kubectl(kube, cluster.kubeconfig).create(large_node("n0"))
         yield cluster
 
 
@@ -55,7 +55,7 @@ def test_without_any_group_api_pods_are_scheduled_and_the_log_says_what_to_insta
     with scheduler(cluster.kubeconfig, tmp_path / "muster.log", *FOR_MUSTER) as muster:
         assert "no PodGroup API is served" in muster.said()
         assert "muster install --crds" in muster.said()
-        kubectl.create(a_pod("alone", scheduler="muster"), a_pod("foreign", scheduler="someone-else"))
+        kubectl.create(one_cpu_pod("alone", scheduler="muster"), one_cpu_pod("foreign", scheduler="someone-else"))
         eventually(lambda: "alone" in bound(kubectl), else_="the pod bound")
         assert "foreign" not in bound(kubectl)
 
@@ -72,7 +72,7 @@ def test_missing_rights_are_named_and_nothing_crashes(cluster: RealCluster, kube
         assert code == 500
         assert "missing permission" in text
         kubectl.create(*(each for each in installation("muster") if each["kind"].startswith("ClusterRole")))
-        kubectl.create(a_pod("allowed", scheduler="muster"))
+        kubectl.create(one_cpu_pod("allowed", scheduler="muster"))
         eventually(lambda: "allowed" in bound(kubectl), else_="the pod bound once the rights were given")
         assert muster.process.poll() is None
 
@@ -99,7 +99,7 @@ def test_a_server_that_goes_away_in_the_middle_is_waited_for(cluster: RealCluste
             eventually(lambda: is_ready(url), else_="readyz")
             proxy.cut()
             eventually(lambda: not is_ready(url), else_="readyz false while the server is away")
-            kubectl.create(a_pod("meanwhile", scheduler="muster"))
+            kubectl.create(one_cpu_pod("meanwhile", scheduler="muster"))
             time.sleep(2)
             assert "meanwhile" not in bound(kubectl)
             proxy.mend()
@@ -117,7 +117,7 @@ def test_fields_of_a_future_version_are_kept(
     where = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-preserve-unknown-fields"
     patch = json.dumps([{"op": "add", "path": where, "value": True}])
     kubectl("patch", "crd", "podgroups.scheduling.muster.dev", "--type=json", "--patch", patch)
-    future = a_gang("future", 2, api=CRD, fromTheFuture={"keep": ["me"]})
+    future = gang_manifest("future", 2, api=CRD, fromTheFuture={"keep": ["me"]})
     eventually(lambda: kept(kubectl, future), else_="a server that keeps the field")
     with scheduler(cluster.kubeconfig, tmp_path / "muster.log", *FOR_MUSTER):
         kubectl.create(*members("future", 2, by_label=True, scheduler="muster"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from e2e.kube.cluster import RealCluster
 
-from tests.e2e.objects import CRD, a_gang, a_node, a_pod, bound, members
+from tests.e2e.objects import CRD, bound, gang_manifest, large_node, members, one_cpu_pod
 from tests.e2e.processes import MUSTER, Kubectl, eventually, scheduler
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -26,7 +26,7 @@ def kubectl(kube: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ku
         install(cluster)
         kubectl = Kubectl(kube, cluster.kubeconfig)
         kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-        kubectl.create(a_node("n0"), a_class("high", 1000), a_class("shy", 500, preemptionPolicy="Never"))
+        kubectl.create(large_node("n0"), a_class("high", 1000), a_class("shy", 500, preemptionPolicy="Never"))
         with scheduler(cluster.kubeconfig, log) as muster:
             yield kubectl
             assert "failed unexpectedly" not in muster.said()
@@ -86,17 +86,17 @@ def test_installing_again_changes_nothing_and_says_what_it_applied(kube: Path, s
     ],
 )
 def test_a_group_that_makes_no_sense_is_refused(kubectl: Kubectl, spec: Obj, complaint: str) -> None:
-    assert complaint in refused(kubectl, a_gang("wrong", 1, api=CRD, **spec))
+    assert complaint in refused(kubectl, gang_manifest("wrong", 1, api=CRD, **spec))
 
 
 def test_a_group_name_that_no_label_could_hold_is_refused(kubectl: Kubectl) -> None:
-    assert "may not be" in refused(kubectl, a_gang("x" * 64, 1, api=CRD)) or "Too long" in refused(
-        kubectl, a_gang("x" * 64, 1, api=CRD)
+    assert "may not be" in refused(kubectl, gang_manifest("x" * 64, 1, api=CRD)) or "Too long" in refused(
+        kubectl, gang_manifest("x" * 64, 1, api=CRD)
     )
 
 
 def test_only_the_quorum_of_a_group_may_change(kubectl: Kubectl) -> None:
-    kubectl.create(a_gang("fixed", 2, api=CRD, schedulingConstraints={"topology": [{"key": "rack"}]}))
+    kubectl.create(gang_manifest("fixed", 2, api=CRD, schedulingConstraints={"topology": [{"key": "rack"}]}))
     kubectl("patch", GROUPS, "fixed", "--type=merge", "-p", '{"spec":{"schedulingPolicy":{"gang":{"minCount":3}}}}')
     for change in (
         {"schedulingPolicy": {"gang": None, "basic": {}}},
@@ -111,7 +111,7 @@ def test_only_the_quorum_of_a_group_may_change(kubectl: Kubectl) -> None:
 
 
 def test_priority_and_policy_come_from_the_class(kubectl: Kubectl) -> None:
-    kubectl.create(a_gang("urgent", 1, api=CRD, priorityClassName="shy"), a_composite("whole"))
+    kubectl.create(gang_manifest("urgent", 1, api=CRD, priorityClassName="shy"), a_composite("whole"))
     eventually(lambda: read(kubectl, GROUPS, "urgent")["spec"].get("priority") == 500, else_="the priority")
     assert read(kubectl, GROUPS, "urgent")["spec"]["preemptionPolicy"] == "Never"
     assert read(kubectl, GROUPS, "urgent")["spec"]["disruptionMode"] == {"single": {}}
@@ -121,7 +121,7 @@ def test_priority_and_policy_come_from_the_class(kubectl: Kubectl) -> None:
 
 
 def test_a_class_that_does_not_exist_is_complained_about_and_waited_for(kubectl: Kubectl) -> None:
-    kubectl.create(a_gang("patient", 1, api=CRD, priorityClassName="later"))
+    kubectl.create(gang_manifest("patient", 1, api=CRD, priorityClassName="later"))
     eventually(lambda: "PriorityClassNotFound" in kubectl("get", "events"), else_="the event")
     kubectl.create(a_class("later", 77))
     eventually(lambda: read(kubectl, GROUPS, "patient")["spec"].get("priority") == 77, else_="the priority")
@@ -129,8 +129,8 @@ def test_a_class_that_does_not_exist_is_complained_about_and_waited_for(kubectl:
 
 def test_groups_go_from_the_leaves_to_the_root(kubectl: Kubectl) -> None:
     reference = {"workloadName": "w", "templateName": "t"}
-    leaf = a_gang("leaf", 1, api=CRD, parentCompositePodGroupName="root", workloadRef=reference)
-    kubectl.create(a_composite("root"), leaf, a_pod("leaf-0", "leaf", by_label=True))
+    leaf = gang_manifest("leaf", 1, api=CRD, parentCompositePodGroupName="root", workloadRef=reference)
+    kubectl.create(a_composite("root"), leaf, one_cpu_pod("leaf-0", "leaf", by_label=True))
     eventually(lambda: bound(kubectl, "leaf-"), else_="the member bound")
     for what, name in ((COMPOSITES, "root"), (GROUPS, "leaf")):
         eventually(lambda w=what, n=name: read(kubectl, w, n)["metadata"].get("finalizers"), else_="a finalizer")
@@ -143,7 +143,7 @@ def test_groups_go_from_the_leaves_to_the_root(kubectl: Kubectl) -> None:
 
 
 def test_a_label_that_changes_later_is_ignored_with_a_warning(kubectl: Kubectl) -> None:
-    kubectl.create(a_gang("home", 2, api=CRD), a_pod("home-0", "home", by_label=True))
+    kubectl.create(gang_manifest("home", 2, api=CRD), one_cpu_pod("home-0", "home", by_label=True))
     eventually(lambda: "home-0" in kubectl("get", "pods"), else_="the pod")
     eventually(
         lambda: status(kubectl, "home").get("reason") == "WaitingForMembers" or status(kubectl, "home"),
@@ -151,7 +151,7 @@ def test_a_label_that_changes_later_is_ignored_with_a_warning(kubectl: Kubectl) 
     )
     kubectl("label", "pod", "home-0", "--overwrite", "scheduling.muster.dev/pod-group=away")
     eventually(lambda: "PodGroupLabelChanged" in kubectl("get", "events"), else_="the warning")
-    kubectl.create(a_pod("home-1", "home", by_label=True))
+    kubectl.create(one_cpu_pod("home-1", "home", by_label=True))
     eventually(lambda: len(bound(kubectl, "home-")) == 2, else_="both members in their first group")
 
 
@@ -161,7 +161,7 @@ def status(kubectl: Kubectl, group: str) -> Obj:
 
 
 def test_listings_show_what_matters(kubectl: Kubectl) -> None:
-    kubectl.create(a_gang("shown", 2, api=CRD), *members("shown", 2, by_label=True))
+    kubectl.create(gang_manifest("shown", 2, api=CRD), *members("shown", 2, by_label=True))
     eventually(lambda: status(kubectl, "shown").get("status") == "True", else_="the gang scheduled")
     header, line = kubectl("get", "pg", "shown").splitlines()
     assert header.split() == ["NAME", "GANG", "PARENT", "WORKLOAD", "STATUS", "AGE"]
@@ -170,9 +170,11 @@ def test_listings_show_what_matters(kubectl: Kubectl) -> None:
 
 
 def test_migrated_manifests_are_accepted(kubectl: Kubectl, tmp_path: Path) -> None:
-    native = {**a_gang("moved", 1), "apiVersion": "scheduling.k8s.io/v1beta1"}
+    native = {**gang_manifest("moved", 1), "apiVersion": "scheduling.k8s.io/v1beta1"}
     file = tmp_path / "native.json"
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [native, a_pod("moved-0", "moved")]}))
+    file.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [native, one_cpu_pod("moved-0", "moved")]})
+    )
     command = [*MUSTER, "migrate", "--to", "crd", "-f", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

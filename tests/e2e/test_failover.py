@@ -12,7 +12,7 @@ import pytest
 from e2e.kube.cluster import RealCluster
 
 from muster.api.installation import NAME, NAMESPACE, installation
-from tests.e2e.objects import a_gang, a_node, bound, condition, members
+from tests.e2e.objects import bound, condition, gang_manifest, large_node, members
 from tests.e2e.processes import Kubectl, Muster, eventually, scheduler
 from tests.e2e.proxy import Proxy
 
@@ -36,12 +36,12 @@ def cluster(kube: Path) -> Iterator[RealCluster]:
         cluster.start_controller_manager()
         kubectl = Kubectl(kube, cluster.kubeconfig)
         rights = [each for each in installation("muster") if each["kind"] not in ("Deployment", "PodDisruptionBudget")]
-        kubectl.create(*rights, *(a_node(f"n{i}") for i in range(4)))
+        kubectl.create(*rights, *(large_node(f"n{i}") for i in range(4)))
         yield cluster
 
 
 def half_bound(kubectl: Kubectl) -> None:
-    kubectl.create(a_gang("g", SIZE), *members("g", SIZE))
+    kubectl.create(gang_manifest("g", SIZE), *members("g", SIZE))
     eventually(lambda: len(bound(kubectl, "g-")) >= 20, else_="the first twenty binds")
     assert len(bound(kubectl, "g-")) < SIZE, "the gang was bound too quickly to be caught in the middle"
 

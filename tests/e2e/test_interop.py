@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from e2e.kube.cluster import NATIVE_GATES, Daemon, free_ports
 
-from tests.e2e.objects import NATIVE, a_gang, a_pod, bound, condition, members
+from tests.e2e.objects import NATIVE, bound, condition, gang_manifest, members, one_cpu_pod
 from tests.e2e.processes import Kubectl, eventually, up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -48,9 +48,9 @@ def test_kube_scheduler_schedules_gangs_on_our_server(kube: Path, tmp_path: Path
     with up(tmp_path / "up.log", "--no-scheduler", "--nodes", "4", "--node-cpu", "4") as kubeconfig:
         kubectl = Kubectl(kube, kubeconfig)
         with component(kube, "kube-scheduler", kubeconfig, tmp_path):
-            kubectl.create(a_gang("fits", 12), *members("fits", 12))
+            kubectl.create(gang_manifest("fits", 12), *members("fits", 12))
             eventually(lambda: len(bound(kubectl, "fits-")) == 12, else_="the gang that fits")
-            kubectl.create(a_gang("huge", 12), *members("huge", 12))
+            kubectl.create(gang_manifest("huge", 12), *members("huge", 12))
             eventually(lambda: condition(kubectl, "fits") == "True", else_="its condition")
             eventually(lambda: condition(kubectl, "huge") == "False", else_="the refusal of the other")
             assert bound(kubectl, "huge-") == {}
@@ -73,7 +73,7 @@ def test_kube_controller_manager_cares_for_our_server(kube: Path, tmp_path: Path
 
 def protected_until_its_pods_are_gone(kubectl: Kubectl) -> None:
     node = kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
-    kubectl.create(a_gang("g", 1), a_pod("g-0", "g", nodeName=node))
+    kubectl.create(gang_manifest("g", 1), one_cpu_pod("g-0", "g", nodeName=node))
     eventually(lambda: PROTECTION in finalizers(kubectl, "g"), else_="the finalizer")
     kubectl("delete", "podgroup", "g", "--wait=false")
     time.sleep(3)
@@ -93,7 +93,7 @@ def deleted_with_its_owner(kubectl: Kubectl) -> None:
         }
     )
     uid = json.loads(kubectl("get", "workload", "owner", "-o", "json"))["metadata"]["uid"]
-    owned = a_gang("owned", 1)
+    owned = gang_manifest("owned", 1)
     owned["metadata"]["ownerReferences"] = [{"apiVersion": NATIVE, "kind": "Workload", "name": "owner", "uid": uid}]
     kubectl.create(owned)
     kubectl("delete", "workload", "owner")
@@ -112,7 +112,7 @@ def names(kubectl: Kubectl) -> list[str]:
 def test_groups_of_older_clients_stay_schedulable(kube: Path, tmp_path: Path) -> None:
     with up(tmp_path / "up.log", "--nodes", "2", "--node-cpu", "4") as kubeconfig:
         kubectl = Kubectl(kube, kubeconfig)
-        old = a_gang("old", 3, api="scheduling.k8s.io/v1alpha2")
+        old = gang_manifest("old", 3, api="scheduling.k8s.io/v1alpha2")
         old["spec"]["podGroupTemplateRef"] = {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}}
         kubectl.create(old, *members("old", 3))
         eventually(lambda: len(bound(kubectl, "old-")) == 3, else_="the gang of the older client")

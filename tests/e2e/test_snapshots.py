@@ -15,7 +15,7 @@ from e2e.kube.cluster import RealCluster
 from muster.cli.main import run
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
-from muster.engine.gather import gather
+from muster.engine.cluster_snapshot import take_snapshot
 from muster.scheduler.explain.explain import explain, find
 from muster.scheduler.runtime.config import default_config
 from muster.scheduler.simulation.snapshot import Snapshot, decode, encode, scheduler_of
@@ -55,7 +55,7 @@ async def _collect(kubeconfig: Path, runner: subprocess.Popen[str]) -> list[Snap
     async with HTTPClient(load(kubeconfig, None)) as client:
         before = b""
         while runner.poll() is None:
-            snapshot = await gather(client)
+            snapshot = await take_snapshot(client)
             now = encode(snapshot)
             if now == before:
                 found[now] = decode(now)

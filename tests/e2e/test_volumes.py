@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from e2e.kube.cluster import DEFAULT_CONTROLLERS, RealCluster
 
-from tests.e2e.objects import a_gang, a_node, a_pod, bound
+from tests.e2e.objects import bound, gang_manifest, large_node, one_cpu_pod
 from tests.e2e.processes import Kubectl, eventually, scheduler
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -26,7 +26,7 @@ def kubectl(kube: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ku
         cluster.start_controller_manager((*DEFAULT_CONTROLLERS, "persistentvolume-binder-controller"))
         kubectl = Kubectl(kube, cluster.kubeconfig)
         kubectl.create(
-            *(a_node(f"{zone}{i}", **{ZONE: zone}) for zone in "ab" for i in range(2)),
+            *(large_node(f"{zone}{i}", **{ZONE: zone}) for zone in "ab" for i in range(2)),
             a_class("made", "example.com/disk", zone="b"),
             a_class("found", "kubernetes.io/no-provisioner"),
         )
@@ -75,7 +75,7 @@ def a_volume(name: str, node: str, storage_class: str, claim: Obj | None = None)
 
 
 def using(claim: str, name: str, group: str = "") -> Obj:
-    return a_pod(name, group, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim}}])
+    return one_cpu_pod(name, group, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim}}])
 
 
 def the_claim(kubectl: Kubectl, name: str) -> Obj:
@@ -103,8 +103,8 @@ def test_a_volume_is_made_where_its_class_allows_and_the_pod_follows(kubectl: Ku
 
 
 def test_no_member_of_a_gang_is_bound_before_all_volumes_are(kubectl: Kubectl) -> None:
-    kubectl.create(a_claim("g-0", "made"), a_claim("g-1", "made"), a_gang("g", 3))
-    kubectl.create(using("g-0", "g-0", "g"), using("g-1", "g-1", "g"), a_pod("g-2", "g"))
+    kubectl.create(a_claim("g-0", "made"), a_claim("g-1", "made"), gang_manifest("g", 3))
+    kubectl.create(using("g-0", "g-0", "g"), using("g-1", "g-1", "g"), one_cpu_pod("g-2", "g"))
     provision(kubectl, "g-0")
     eventually(lambda: the_claim(kubectl, "g-0")["status"]["phase"] == "Bound", else_="the first claim bound")
     assert bound(kubectl, "g-") == {}
@@ -122,6 +122,6 @@ def test_a_choice_that_the_provisioner_gives_back_is_made_again(kubectl: Kubectl
 
 def test_volumes_that_exist_are_found_and_kept_for_their_claims(kubectl: Kubectl) -> None:
     kubectl.create(a_volume("local-a", "a0", "found"), a_volume("local-b", "b1", "found"))
-    kubectl.create(a_claim("f-0", "found"), a_claim("f-1", "found"), a_gang("f", 2))
+    kubectl.create(a_claim("f-0", "found"), a_claim("f-1", "found"), gang_manifest("f", 2))
     kubectl.create(using("f-0", "f-0", "f"), using("f-1", "f-1", "f"))
     eventually(lambda: set(bound(kubectl, "f-").values()) == {"a0", "b1"}, else_="both on the nodes of the volumes")

@@ -1,10 +1,10 @@
-"""Objects and brains for the engine's tests."""
+"""Brains for the engine's tests."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from muster.scheduler.interface.decisions import Bind, Decision
+from muster.scheduler.interface.decisions import Bind, Decision, SetCondition
 from muster.scheduler.interface.events import (
     BindFailed,
     BindSucceeded,
@@ -16,40 +16,6 @@ from muster.scheduler.interface.events import (
 )
 from muster.scheduler.interface.keys import ObjectRef
 
-Obj = dict[str, Any]
-
-
-def a_node(name: str, cpu: str = "8") -> Obj:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "status": {
-            "allocatable": {"cpu": cpu, "memory": "32Gi", "pods": "110"},
-            "capacity": {"cpu": cpu, "memory": "32Gi", "pods": "110"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-
-
-def a_pod(name: str, *, scheduler: str = "muster", cpu: str = "1", labels: dict[str, str] | None = None) -> Obj:
-    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
-        "spec": {"schedulerName": scheduler, "containers": [container]},
-    }
-
-
-def a_pod_group(name: str, minimum: int = 2) -> Obj:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}},
-    }
-
 
 class Profiles:
     """As much of a config as the engine looks at."""
@@ -58,7 +24,7 @@ class Profiles:
         self.profiles: dict[str, Any] = dict.fromkeys(names or ("muster",))
 
 
-class FirstNodeBrain:
+class FirstNodeScheduler:
     """Binds every pod it is told of to one node, and remembers everything it heard. Bind failures are tried again."""
 
     def __init__(self, node: str = "n1", *, again: bool = False) -> None:
@@ -101,3 +67,18 @@ class FirstNodeBrain:
 
     def results(self) -> list[Event]:
         return [event for event in self.heard if isinstance(event, BindSucceeded | BindFailed | EvictionFailed)]
+
+
+def ref(obj: dict[str, Any], kind: str = "Pod") -> ObjectRef:
+    meta = obj["metadata"]
+    return ObjectRef(kind, meta["namespace"], meta["name"], meta["uid"])
+
+
+def condition(obj: dict[str, Any], type_: str) -> dict[str, Any]:
+    found = [each for each in obj.get("status", {}).get("conditions", []) if each["type"] == type_]
+    assert len(found) <= 1
+    return found[0] if found else {}
+
+
+def unschedulable(pod: ObjectRef, message: str) -> SetCondition:
+    return SetCondition(pod, "PodScheduled", "False", "Unschedulable", message)

@@ -12,12 +12,13 @@ import pytest
 from muster.api.resources import NAMESPACES, NODES, PODS
 from muster.client.local import LocalClient
 from muster.engine.engine import Engine
-from muster.engine.pace import Pace
 from muster.engine.settings import Settings
 from muster.server.core import ApiServer
 from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
-from tests.engine.builders import FirstNodeBrain, Profiles, a_node, a_pod
+from muster.testing import a_node, a_pod
+from tests.client.clocks import QuickClock
+from tests.engine.builders import FirstNodeScheduler, Profiles
 from tests.engine.faulty import FaultyClient
 
 
@@ -31,10 +32,10 @@ class World:
         self.running: list[tuple[Engine, asyncio.Task[None]]] = []
 
     async def node(self, name: str = "n1", cpu: str = "8") -> dict[str, Any]:
-        return await self.direct.create(NODES, a_node(name, cpu))
+        return await self.direct.create(NODES, a_node(name, cpu=cpu))
 
-    async def pod(self, name: str, **kwargs: Any) -> dict[str, Any]:
-        return await self.direct.create(PODS, a_pod(name, **kwargs))
+    async def pod(self, name: str, cpu: str = "1", **kwargs: Any) -> dict[str, Any]:
+        return await self.direct.create(PODS, a_pod(name, cpu=cpu, schedulerName="muster", **kwargs))
 
     async def get(self, name: str) -> dict[str, Any]:
         return await self.direct.get(PODS, name, "default")
@@ -42,22 +43,13 @@ class World:
     async def node_of(self, name: str) -> str:
         return (await self.get(name))["spec"].get("nodeName", "")
 
-    def quick(self) -> Pace:
-        """A pace without jitter whose waits are short."""
-        real = Pace.real()
-
-        async def sleep(seconds: float) -> None:
-            await asyncio.sleep(min(seconds, 0.01))
-
-        return Pace(real.now, sleep, lambda: 0.0)
-
-    async def start(self, brain: Any = None, *profiles: str, **settings: Any) -> Engine:
+    async def start(self, scheduler: Any = None, *profiles: str, **settings: Any) -> Engine:
         engine = Engine(
             self.client,
             Profiles(*profiles),
             Settings(**settings),
-            brain=brain or FirstNodeBrain(),
-            pace=self.quick(),
+            scheduler=scheduler or FirstNodeScheduler(),
+            clock=QuickClock(),
         )
         await self.launch(engine)
         return engine
@@ -104,3 +96,22 @@ async def a_world() -> AsyncIterator[World]:
 async def world() -> AsyncIterator[World]:
     async with a_world() as made:
         yield made
+
+
+async def quiet(world: World) -> tuple[FirstNodeScheduler, Any]:
+    """A scheduler that decides only what the test tells it to, and its engine."""
+    scheduler = FirstNodeScheduler(node="")
+    return scheduler, await world.start(scheduler)
+
+
+async def say(engine: Any, scheduler: FirstNodeScheduler, *lists: list[Any]) -> None:
+    scheduler.say += lists
+    engine._inbox.wakeup.set()
+    await engine.settled()
+
+
+async def until_result(scheduler: FirstNodeScheduler) -> None:
+    async def done() -> bool:
+        return bool(scheduler.results())
+
+    await eventually(done)

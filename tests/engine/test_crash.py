@@ -14,7 +14,9 @@ from muster.client.local import LocalClient
 from muster.engine import options
 from muster.engine.engine import Engine
 from muster.engine.settings import Settings
-from tests.engine.builders import a_pod, a_pod_group
+from muster.testing import a_pod_group
+from tests.build.manifests import in_version
+from tests.client.clocks import QuickClock
 from tests.engine.conftest import World, a_world, eventually
 from tests.engine.faulty import FaultyClient
 
@@ -56,12 +58,9 @@ async def a_full_cluster(world: World) -> None:
     for number in range(VICTIMS):
         name, group = f"victim{number:02}", f"old{number // UNIT}"
         if number % UNIT == 0:
-            old = a_pod_group(group, UNIT)
-            old["spec"]["disruptionMode"] = {"all": {}}
-            await world.direct.create(POD_GROUPS, old)
-        pod = a_pod(name)
-        pod["spec"]["schedulingGroup"] = {"podGroupName": group}
-        made = await world.direct.create(PODS, pod)
+            old = a_pod_group(group, min_count=UNIT, disruptionMode={"all": {}})
+            await world.direct.create(POD_GROUPS, in_version(old, "v1beta1"))
+        made = await world.pod(name, group=group)
         await world.direct.bind("default", name, made["metadata"]["uid"], f"n{number % NODES}")
     composite: dict[str, Any] = {
         "metadata": {"name": "tree", "namespace": "default"},
@@ -70,14 +69,12 @@ async def a_full_cluster(world: World) -> None:
     composite["spec"]["workloadRef"] = {"workloadName": "tree", "templateName": "root"}
     await world.direct.create(COMPOSITE_POD_GROUPS, composite)
     for name in ("left", "right"):
-        group = a_pod_group(name, MEMBERS // 2)
+        group = a_pod_group(name, min_count=MEMBERS // 2)
         group["spec"]["workloadRef"] = {"workloadName": "tree", "templateName": name}
         group["spec"] |= {"parentCompositePodGroupName": "tree", "priorityClassName": "high"}
-        await world.direct.create(POD_GROUPS, group)
+        await world.direct.create(POD_GROUPS, in_version(group, "v1beta1"))
         for number in range(MEMBERS // 2):
-            member = a_pod(f"{name}-{number}")
-            member["spec"] |= {"schedulingGroup": {"podGroupName": name}, "priorityClassName": "high"}
-            await world.direct.create(PODS, member)
+            await world.pod(f"{name}-{number}", group=name, priorityClassName="high")
 
 
 async def reap(world: World, crowded: list[str]) -> None:
@@ -95,7 +92,7 @@ async def reap(world: World, crowded: list[str]) -> None:
 
 def an_engine(world: World, client: FaultyClient) -> Engine:
     source = options.source(None)
-    return Engine(client, options.config(source), Settings(patience=0.0), pace=world.quick())
+    return Engine(client, options.config(source), Settings(patience=0.0), clock=QuickClock())
 
 
 async def pods(world: World) -> list[dict[str, Any]]:

@@ -10,10 +10,10 @@ from muster.api.resources import EVENTS, POD_GROUPS, PODS, Resource
 from muster.client.local import LocalClient
 from muster.client.protocol import WatchEvent
 from muster.engine import options
+from muster.engine.api_discovery import CRD_GROUP, CRDS, NATIVE_OLD
 from muster.engine.engine import Engine
-from muster.engine.membership import LABEL
-from muster.engine.served import CRD_GROUP, CRDS, NATIVE_OLD
-from tests.engine.builders import a_pod
+from muster.engine.group_membership import LABEL
+from tests.client.clocks import QuickClock
 from tests.engine.conftest import World, eventually
 from tests.engine.faulty import FaultyClient
 
@@ -58,7 +58,7 @@ def _native(resource: Resource) -> Resource:
 
 
 async def start(world: World, client: FaultyClient) -> Engine:
-    engine = Engine(client, options.config(options.source(None)), pace=world.quick())
+    engine = Engine(client, options.config(options.source(None)), clock=QuickClock())
     await world.launch(engine)
     return engine
 
@@ -89,9 +89,7 @@ async def test_a_gang_of_kubernetes_1_36_is_bound_and_told_in_its_own_words(worl
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": "PodGroup"}
     await world.direct.create(OLD, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
     for number in range(2):
-        pod = a_pod(f"g-{number}")
-        pod["spec"]["schedulingGroup"] = {"podGroupName": "g"}
-        await world.direct.create(PODS, pod)
+        await world.pod(f"g-{number}", group="g")
 
     engine = await start(world, Kubernetes136(LocalClient(world.server)))
 
@@ -138,5 +136,5 @@ async def test_with_crds_a_label_that_changes_is_reported_on_the_pod(world: Worl
         return any(each["reason"] == "PodGroupLabelChanged" and each["type"] == "Warning" for each in events)
 
     await eventually(warned)
-    known = engine.informers["Pod"].known["default", "p"]
+    known = engine.sources["Pod"].known["default", "p"]
     assert known.spec.scheduling_group.pod_group_name == "g"

@@ -64,6 +64,16 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 LEAN = ("--no-scheduler", "--no-controllers")
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """One plane for all tests that do not end it: two nodes, data in the directory of its kubeconfig."""
+    home = tmp_path_factory.mktemp("up")
+    with up("--nodes", "2", "--data", str(home / "data"), "--kubeconfig", str(home / "k")) as plane:
+        assert plane.kubeconfig == home / "k"
+        yield plane
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_says_what_to_do_next_and_stops_cleanly(number: int) -> None:
     with up("--memory", *LEAN) as running:
@@ -78,6 +88,7 @@ def test_it_says_what_to_do_next_and_stops_cleanly(number: int) -> None:
     assert not kubeconfig.exists()
 
 
+@pytest.mark.slow
 async def test_what_is_stored_is_there_after_a_restart(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data"), *LEAN)
     with up(*data) as first:
@@ -88,12 +99,11 @@ async def test_what_is_stored_is_there_after_a_restart(tmp_path: Path) -> None:
             assert (await client.get(PODS, "p", "default"))["metadata"]["uid"] == uid
 
 
-def test_a_second_start_on_the_same_directory_is_refused(tmp_path: Path) -> None:
-    data = ("--data", str(tmp_path / "data"), *LEAN)
-    with up(*data):
-        refused = run("up", "--port", "0", "--nodes", "0", *data)
+def test_a_second_start_on_the_same_directory_is_refused(running: Up) -> None:
+    data = str(running.kubeconfig.parent / "data")
+    refused = run("up", "--port", "0", "--nodes", "0", "--data", data, *LEAN)
     assert refused.returncode == 69
-    assert str(tmp_path / "data") in refused.stderr
+    assert data in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
@@ -121,20 +131,20 @@ def test_flags_that_make_no_sense_are_refused(flags: tuple[str, ...], words: str
     assert words in refused.stderr
 
 
-async def test_nodes_can_be_failed_and_recovered(tmp_path: Path) -> None:
-    with up("--memory", "--nodes", "2", "--kubeconfig", str(tmp_path / "k")) as running:
-        assert running.kubeconfig == tmp_path / "k"
-        said = run("node", "fail", "node-1", "--kubeconfig", str(tmp_path / "k"))
-        assert said.stdout == "node/node-1 failed\n", said.stderr
-        async with HTTPClient(load(tmp_path / "k")) as client:
-            node = await client.get(NODES, "node-1")
-            assert node["metadata"]["annotations"]["muster.dev/failed"] == "true"
-            assert run("node", "recover", "node-1", "--kubeconfig", str(tmp_path / "k")).returncode == 0
-            assert not (await client.get(NODES, "node-1"))["metadata"].get("annotations", {}).get("muster.dev/failed")
-        missing = run("node", "fail", "node-9", "--kubeconfig", str(tmp_path / "k"))
-        assert (missing.returncode, missing.stderr) == (1, 'Error: nodes "node-9" not found\n')
+async def test_nodes_can_be_failed_and_recovered(running: Up) -> None:
+    kubeconfig = str(running.kubeconfig)
+    said = run("node", "fail", "node-1", "--kubeconfig", kubeconfig)
+    assert said.stdout == "node/node-1 failed\n", said.stderr
+    async with HTTPClient(load(running.kubeconfig)) as client:
+        node = await client.get(NODES, "node-1")
+        assert node["metadata"]["annotations"]["muster.dev/failed"] == "true"
+        assert run("node", "recover", "node-1", "--kubeconfig", kubeconfig).returncode == 0
+        assert not (await client.get(NODES, "node-1"))["metadata"].get("annotations", {}).get("muster.dev/failed")
+    missing = run("node", "fail", "node-9", "--kubeconfig", kubeconfig)
+    assert (missing.returncode, missing.stderr) == (1, 'Error: nodes "node-9" not found\n')
 
 
+@pytest.mark.slow
 def test_it_is_up_soon() -> None:
     # Processor time, because the wall clock depends on who else is using the machine.
     taken = []

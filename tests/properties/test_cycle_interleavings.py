@@ -8,7 +8,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world
+from tests.build.examples import examples
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod
+from tests.build.scheduler import TestWorld, a_world
 
 
 @st.composite
@@ -40,7 +42,7 @@ def check(world: TestWorld, minimums: dict[str, int], tree: bool) -> None:
         assert bool(world.bound("g0-")) == bool(world.bound("g1-")), "half a tree is bound"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(worlds(), st.lists(st.sampled_from(["turn", "rest", "restart", "time"]), min_size=30, max_size=30))
 def test_no_gang_ever_starts_in_part(given_world: tuple[TestWorld, list, dict[str, int], bool], between: list[str]):
     world, things, minimums, tree = given_world
@@ -59,7 +61,7 @@ def test_no_gang_ever_starts_in_part(given_world: tuple[TestWorld, list, dict[st
     check(world.wait(5), minimums, tree)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds())
 def test_a_gang_that_is_left_waiting_would_not_fit_alone_in_what_is_left(
     given_world: tuple[TestWorld, list, dict[str, int], bool],

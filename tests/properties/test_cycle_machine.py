@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from muster.api import groups as api
-from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world
+from tests.build.examples import examples
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod
+from tests.build.scheduler import TestWorld, a_world
 
 GROUPS = ("red", "green", "blue")
 TREE = ("left", "right")
@@ -153,5 +155,5 @@ class Cluster(RuleBasedStateMachine):
 
 TestCluster = Cluster.TestCase
 TestCluster.settings = settings(
-    max_examples=120, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(120), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import CompositeRequest, PodGroupRequest
 from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
-from tests.scheduler.planning.scene import RACK, ZONE, Scene, a_node, a_pod
+from tests.build.examples import examples
+from tests.build.objects import RACK, ZONE, a_node, a_pod
+from tests.build.planning import Scene
 
 HOST = "kubernetes.io/hostname"
 State = tuple[tuple[str, int], ...]  # pods in the order in which they were seated, and their node
@@ -63,7 +65,7 @@ def a_world(rng: random.Random) -> World:
     for index in range(rng.randint(2, 4)):
         kind = rng.choice(choices)
         kinds[f"uid-p{index}"] = kind
-        pods.append(a_pod(f"p{index}", kind.cpu, labels={"who": kind.label}, affinity=kind.affinity()))
+        pods.append(a_pod(f"p{index}", cpu=kind.cpu, labels={"who": kind.label}, affinity=kind.affinity()))
     gang = scene.gang("g", *pods, min_count=rng.randint(1, len(pods)), topology=rng.choice(("", "", RACK)))
     return World(scene, gang, kinds, cpus, labels)
 
@@ -114,7 +116,7 @@ def _reach(world: World, state: State, scope: tuple[int, ...], seen: set[frozens
     )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_the_verdict_on_dependent_members_equals_the_oracles(seed: int) -> None:
     world = a_world(random.Random(seed))
@@ -178,7 +180,7 @@ def _reach_all(world: World, state: State, loads: list[Any], seen: set[frozenset
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_the_verdict_on_trees_of_dependent_members_equals_the_oracles(seed: int) -> None:
     rng = random.Random(seed)

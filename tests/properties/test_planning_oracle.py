@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
 from muster.scheduler.preemption.resolvability import worth_preempting_for
-from tests.properties.planning_oracle import Small, a_small_world, placeable
-from tests.scheduler.evaluators import evaluator_of
-from tests.scheduler.planning.scene import Scene
+from tests.build.cluster import evaluator_of
+from tests.build.examples import examples
+from tests.build.planning import Scene
+from tests.build.planning_cases import Small, a_small_world
+from tests.properties.planning_oracle import placeable
 
 SAMPLE = 1500
 
@@ -28,7 +30,7 @@ def check_seats(small: Small, verdict: Placed) -> None:
     assert all(cpu >= 0 and memory >= 0 for cpu, memory in free)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_the_verdict_equals_the_oracles(seed: int) -> None:
     small = a_small_world(random.Random(seed))
@@ -45,7 +47,7 @@ def test_the_verdict_equals_the_oracles(seed: int) -> None:
         assert not placeable(small)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_the_order_in_which_nodes_arrive_changes_nothing(seed: int) -> None:
     small = a_small_world(random.Random(seed))

@@ -13,7 +13,8 @@ import pytest
 
 from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
-from tests.scheduler.planning.scene import RACK, Scene, a_node, a_pod
+from tests.build.objects import RACK, a_node, a_pod
+from tests.build.planning import Scene
 
 pytest.importorskip("highspy", reason="the solver is a development dependency")
 
@@ -36,7 +37,7 @@ def a_world(rng: random.Random) -> tuple[Scene, GroupRequest, dict[str, Any]]:
         gangs.append([inside, [[cpu, memory, count] for (cpu, memory), count in picked]])
         name = f"g{len(groups)}"
         pods = [
-            a_pod(f"{name}-{k}-{i}", cpu, {"memory": f"{memory}Gi"})
+            a_pod(f"{name}-{k}-{i}", cpu=cpu, memory=f"{memory}Gi")
             for k, ((cpu, memory), count) in enumerate(picked)
             for i in range(count)
         ]

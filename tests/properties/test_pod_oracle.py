@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from muster.api.types import Pod
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.runtime.profile import default_profile
+from tests.build.cluster import evaluator_of
+from tests.build.examples import examples
+from tests.build.random_objects import random_namespaces, random_node, random_pod, random_services
 from tests.properties import pod_oracle as oracle
-from tests.properties import random_worlds as worlds
-from tests.scheduler.evaluators import evaluator_of
 
 PROFILE = default_profile()
-many = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def a_world(draw: Random) -> oracle.World:
-    nodes = [worlds.a_node(draw, i) for i in range(draw.randint(1, 7))]
-    pods = [worlds.a_pod(draw, f"p{i}", draw.choice(nodes).metadata.name) for i in range(draw.randint(0, 10))]
-    return oracle.World(nodes, pods, worlds.namespaces(draw), worlds.services(draw))
+    nodes = [random_node(draw, i) for i in range(draw.randint(1, 7))]
+    pods = [random_pod(draw, f"p{i}", draw.choice(nodes).metadata.name) for i in range(draw.randint(0, 10))]
+    return oracle.World(nodes, pods, random_namespaces(draw), random_services(draw))
 
 
 def a_cluster(world: oracle.World, draw: Random) -> Cluster:
@@ -68,7 +69,7 @@ def test_columns_and_oracle_agree_on_where_a_pod_can_go_and_how_good_each_node_i
     world = a_world(draw)
     cluster = a_cluster(world, draw)
     for i in range(2):
-        check(world, cluster, worlds.a_pod(draw, f"new{i}", rules=0.5))
+        check(world, cluster, random_pod(draw, f"new{i}", rules=0.5))
 
 
 @pytest.mark.slow
@@ -76,16 +77,16 @@ def test_they_agree_on_ten_thousand_worlds() -> None:
     for seed in range(10_000):
         draw = Random(f"world {seed}")
         world = a_world(draw)
-        check(world, a_cluster(world, draw), worlds.a_pod(draw, "new", rules=0.5))
+        check(world, a_cluster(world, draw), random_pod(draw, "new", rules=0.5))
 
 
-@settings(many, max_examples=200)
+@settings(many, max_examples=examples(200))
 @given(st.integers(0, 2**32))
 def test_they_still_agree_after_pods_and_nodes_came_changed_and_went(seed: int) -> None:
     draw = Random(seed)
     world = a_world(draw)
     cluster = a_cluster(world, draw)
-    incoming = [worlds.a_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
+    incoming = [random_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
     for step in range(8):
         check(world, cluster, draw.choice(incoming))
         _happen(draw, world, cluster, step)
@@ -97,7 +98,7 @@ def _happen(draw: Random, world: oracle.World, cluster: Cluster, step: int) -> N
     """Something in the world changes, and the cluster is told."""
     match draw.randint(0, 5):
         case 0 | 1:
-            pod = worlds.a_pod(draw, f"late{step}", draw.choice(world.nodes).metadata.name)
+            pod = random_pod(draw, f"late{step}", draw.choice(world.nodes).metadata.name)
             world.pods.append(pod)
             cluster.change("Pod", pod)
         case 2 if world.pods:
@@ -106,32 +107,32 @@ def _happen(draw: Random, world: oracle.World, cluster: Cluster, step: int) -> N
         case 3 if world.pods:
             at = draw.randrange(len(world.pods))
             old = world.pods[at]
-            world.pods[at] = worlds.a_pod(draw, old.metadata.name, old.spec.node_name)
+            world.pods[at] = random_pod(draw, old.metadata.name, old.spec.node_name)
             if old.metadata.namespace != world.pods[at].metadata.namespace:
                 cluster.remove("Pod", old.metadata.namespace, old.metadata.name)
             cluster.change("Pod", world.pods[at])
         case 4:
             at = draw.randrange(len(world.nodes))
-            world.nodes[at] = worlds.a_node(draw, int(world.nodes[at].metadata.name[1:]))
+            world.nodes[at] = random_node(draw, int(world.nodes[at].metadata.name[1:]))
             cluster.change("Node", world.nodes[at])
         case 5 if len(world.nodes) > 1:
             node = world.nodes.pop(draw.randrange(len(world.nodes)))
             cluster.remove("Node", "", node.metadata.name)
-            world.nodes.append(worlds.a_node(draw, 100 + step))
+            world.nodes.append(random_node(draw, 100 + step))
             cluster.change("Node", world.nodes[-1])
         case _:
-            world.namespaces = worlds.namespaces(draw)
+            world.namespaces = random_namespaces(draw)
             for namespace in world.namespaces:
                 cluster.change("Namespace", namespace)
 
 
-@settings(many, max_examples=120)
+@settings(many, max_examples=examples(120))
 @given(st.integers(0, 2**32))
 def test_they_agree_after_every_pod_that_a_trial_places_and_evicts(seed: int) -> None:
     draw = Random(seed)
     world = a_world(draw)
     cluster = a_cluster(world, draw)
-    pods = [worlds.a_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
+    pods = [random_pod(draw, f"new{i}", rules=0.5) for i in range(3)]
     for pod in pods:
         cluster.change("Pod", pod)
     shapes = [evaluator_of(cluster).shape(pod, PROFILE) for pod in pods]

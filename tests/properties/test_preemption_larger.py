@@ -8,7 +8,9 @@ from itertools import combinations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.preemption_worlds import Case, Group, Running
+from tests.build.examples import examples
+from tests.build.preemption_cases import Case, Group, Running
+from tests.properties import preemption_oracle as oracle
 from tests.properties.test_preemption_oracle import chosen, settled
 
 MOST_UNITS = 20
@@ -63,12 +65,12 @@ def fits_within_budgets(case: Case) -> bool:
     others = [unit for unit in case.units() if unit not in free]
     for size in range(len(others), -1, -1):
         for some in combinations(others, size):
-            if case.cost(list(some))[0] == 0 and case.fits(frozenset().union(*free, *some)):
+            if oracle.cost(case, list(some))[0] == 0 and oracle.fits(case, frozenset().union(*free, *some)):
                 return True
     return False
 
 
-LARGER = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LARGER = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @LARGER
@@ -79,9 +81,9 @@ def test_no_victim_of_many_could_have_been_spared(seed: int):
     victims = chosen(case, world)
     gone = frozenset(world.evicted())
     assert frozenset().union(*victims) == gone
-    assert bool(world.pending("vip")) != case.fits(frozenset().union(*case.units()))
+    assert bool(world.pending("vip")) != oracle.fits(case, frozenset().union(*case.units()))
     for unit in victims:
-        assert not case.fits(gone - unit), f"{sorted(unit)} left for nothing"
+        assert not oracle.fits(case, gone - unit), f"{sorted(unit)} left for nothing"
 
 
 @LARGER
@@ -91,5 +93,5 @@ def test_budgets_hold_when_a_plan_without_violation_exists(seed: int):
     if not case.budgets or sum(p.budget is not None for p in case.pods) > 14:
         return
     world = settled(case)
-    if case.cost(chosen(case, world))[0] > 0:
+    if oracle.cost(case, chosen(case, world))[0] > 0:
         assert not fits_within_budgets(case)

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import ObjectRef
 from muster.scheduler.queue.entity import EntityState
-from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.examples import examples
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 
 STEPS = 14
 
@@ -149,7 +151,7 @@ def check_everyone_has_a_reason(life: Life) -> None:
         assert root.state is not EntityState.UNSCHEDULABLE or root.due > 0
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_when_it_is_quiet_nothing_is_left_half_done(seed: int):
     life = Life(seed)

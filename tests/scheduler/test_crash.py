@@ -10,7 +10,9 @@ import pytest
 
 from muster.api import groups as api
 from muster.scheduler.interface import decisions as d
-from tests.scheduler.worlds import TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.examples import sampled
+from tests.build.objects import a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 
 HIGH, LOW = 100, 10
 
@@ -84,7 +86,7 @@ def check_settled(world: TestWorld) -> None:
 def test_a_crash_at_any_write_leaves_all_or_nothing(slow: bool, after: bool):
     total = writes_of(slow)
     assert total > 40
-    for write in range(total):
+    for write in sampled(range(total)):
         world = a_full_world(slow)
         assert run_until(world, write, after)
         world.restart()
@@ -95,7 +97,7 @@ def test_a_crash_at_any_write_leaves_all_or_nothing(slow: bool, after: bool):
 @pytest.mark.parametrize("gap", [1, 7])
 def test_two_crashes_in_a_row_are_survived_too(gap: int):
     total = writes_of(False)
-    for write in range(0, total, 3):
+    for write in sampled(range(0, total, 3)):
         world = a_full_world(False)
         assert run_until(world, write, after=True)
         world.restart()

@@ -7,8 +7,10 @@ from dataclasses import replace
 import msgspec
 
 from muster.api import types
-from muster.scheduler.explain.explain import Explanation, explain, find
-from tests.scheduler.worlds import RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+from muster.scheduler.explain.explain import explain, find
+from muster.scheduler.explain.explanation import Explanation
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 
 
 def explained(world: TestWorld, kind: str, name: str) -> Explanation:

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from muster.api import groups as api
-from tests.scheduler.worlds import TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.objects import a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 
 
 def a_workload(name: str, templates: dict) -> api.Workload:

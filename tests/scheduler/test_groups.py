@@ -9,7 +9,8 @@ from muster.scheduler.groups.forest import Forest
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import find_fault
 from muster.scheduler.interface.keys import EntityKey
-from tests.scheduler.worlds import a_composite, a_gang, a_pod
+from tests.build.examples import examples
+from tests.build.objects import a_composite, a_gang, a_pod
 
 TREE = [
     a_composite("top", 2),
@@ -42,7 +43,7 @@ def complete() -> Forest:
     return forest
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.permutations(TREE))
 def test_counters_do_not_depend_on_the_order_of_arrival(things: list):
     forest = Forest()
@@ -53,7 +54,7 @@ def test_counters_do_not_depend_on_the_order_of_arrival(things: list):
     assert (top.admissible, top.gated, top.pending_below) == (True, 1, 5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.permutations(TREE), st.data())
 def test_what_is_taken_away_and_put_back_leaves_no_trace(things: list, data: st.DataObject):
     forest = complete()
@@ -90,7 +91,7 @@ def test_a_placeholder_parent_is_the_root_until_it_is_seen():
     assert leaf.root().exists
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.permutations([("x", "y"), ("y", "z"), ("z", "x")]))
 def test_a_ring_is_found_in_any_order_and_mended_by_cutting_it(edges: list[tuple[str, str]]):
     forest = Forest()

@@ -6,20 +6,11 @@ import msgspec
 import pytest
 
 from muster.api import groups as api
-from muster.api import types
 from muster.scheduler.interface import decisions as d
-from tests.scheduler.worlds import RACK, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.objects import RACK, a_budget, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import a_world
 
 HIGH, LOW = 100, 10
-
-
-def a_budget(name: str, allowed: int, **labels: str) -> types.PodDisruptionBudget:
-    body = {
-        "metadata": {"name": name, "namespace": "ns", "uid": name},
-        "spec": {"selector": {"matchLabels": labels}},
-        "status": {"disruptionsAllowed": allowed},
-    }
-    return msgspec.convert(body, types.PodDisruptionBudget)
 
 
 def test_a_gang_evicts_lower_priority_pods_and_then_runs():

@@ -9,19 +9,8 @@ import pytest
 
 from muster.api import groups as api
 from muster.scheduler.interface import decisions as d
-from tests.properties.preemption_worlds import a_budget
-from tests.scheduler.worlds import (
-    BLOCK,
-    RACK,
-    TestWorld,
-    a_basic,
-    a_composite,
-    a_gang,
-    a_node,
-    a_pod,
-    a_world,
-    pods,
-)
+from tests.build.objects import BLOCK, RACK, a_basic, a_budget, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 
 HIGH, LOW = 100, 10
 

@@ -13,7 +13,9 @@ from muster.api import types
 from muster.scheduler.explain.explain import explain, find
 from muster.scheduler.explain.explanation import Suggestion
 from muster.scheduler.explain.suggestions import ACTIONS
-from tests.scheduler.worlds import BLOCK, RACK, TestWorld, a_composite, a_gang, a_node, a_pod, a_world, pods
+from tests.build.examples import examples
+from tests.build.objects import BLOCK, RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.scheduler import TestWorld, a_world
 
 change = msgspec.structs.replace
 
@@ -314,7 +316,7 @@ def copied(world: TestWorld) -> TestWorld:
     return other.run()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(stuck_worlds())
 def test_every_suggestion_makes_the_group_run_when_it_is_carried_out(world: TestWorld):
     root = (

@@ -14,7 +14,8 @@ from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from muster.scheduler.plugins.volume_binding import VolumeBinding
 from muster.scheduler.runtime.config import load
-from tests.scheduler.worlds import ZONE, TestWorld, a_node, a_pod, a_world
+from tests.build.objects import ZONE, a_node, a_pod
+from tests.build.scheduler import TestWorld, a_world
 
 
 class AfterTheDatabase(Plugin):

@@ -12,7 +12,8 @@ import pytest
 from tools.compare_decisions import compare
 from tools.decision_recorder import SCHEDULER, Recorder, find, plain
 
-from tests.scheduler.worlds import a_gang, a_node, a_world, pods
+from tests.build.objects import a_gang, a_node, pods
+from tests.build.scheduler import a_world
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,7 +105,8 @@ def test_moved_tests_are_found_by_name_and_missing_ones_fail():
 
 PROPERTY = """
 from hypothesis import given, settings, strategies as st
-from tests.scheduler.worlds import a_node, a_world, pods
+from tests.build.objects import a_node, pods
+from tests.build.scheduler import a_world
 
 @settings(max_examples={examples})
 @given(st.integers(1, 4), st.integers(0, 6))

@@ -178,9 +178,9 @@ async def _print_next(client: Client, examples: Path) -> None:
     """Print why the group that does not fit is pending, what is free, and what to do next."""
     from muster.cli import explain, live, topology
     from muster.cli.source import scheduler_for
-    from muster.engine.gather import gather
+    from muster.engine.cluster_snapshot import take_snapshot
 
-    snapshot = await gather(client)
+    snapshot = await take_snapshot(client)
     click.echo("")
     click.echo(click.style("$ muster explain podgroup/too-large", bold=True))
     click.echo(explain.screen(explain.explain_in(snapshot, "PodGroup", "default", "too-large"), live.width()))

@@ -15,7 +15,7 @@ from muster.api.manifests import CRD_LABEL
 if TYPE_CHECKING:
     from muster.cli.source import Source
     from muster.client.protocol import Client, Obj
-    from muster.engine.served import Served
+    from muster.engine.api_discovery import ServedApis
     from muster.scheduler.explain.explanation import Explanation, ReportedCondition
 
 MOST_EVENTS = 5
@@ -34,7 +34,7 @@ def explain_limited(source: Source, kind: str, namespace: str, name: str, refusa
     """The explanation that can be given from inside one namespace."""
 
     async def ask(client: Client) -> tuple[list[NamedObject], list[str]]:
-        from muster.engine.served import discover
+        from muster.engine.api_discovery import discover
 
         served = await discover(client)
         found = await _objects(client, served, kind, namespace, name)
@@ -45,7 +45,7 @@ def explain_limited(source: Source, kind: str, namespace: str, name: str, refusa
     return _explanation(found, namespace, tuple(dict.fromkeys(events))[-MOST_EVENTS:], refusal.message)
 
 
-async def _objects(client: Client, served: Served, kind: str, namespace: str, name: str) -> list[NamedObject]:
+async def _objects(client: Client, served: ServedApis, kind: str, namespace: str, name: str) -> list[NamedObject]:
     """The object and, for a pod or a Job, the group that it is scheduled with; the group comes first."""
     resource = {"Pod": r.PODS, "Job": r.JOBS}.get(kind) or served.resources.get(kind)
     if resource is None:
@@ -58,7 +58,7 @@ async def _objects(client: Client, served: Served, kind: str, namespace: str, na
     return [*await _group_of(client, served, own.obj, namespace), own] if kind == "Pod" else [own]
 
 
-async def _group_of(client: Client, served: Served, pod: Obj, namespace: str) -> list[NamedObject]:
+async def _group_of(client: Client, served: ServedApis, pod: Obj, namespace: str) -> list[NamedObject]:
     found = [NamedObject("Pod", pod["metadata"]["name"], pod)]
     named: Obj = _spec(pod).get("schedulingGroup") or {}
     labels: Obj = pod["metadata"].get("labels") or {}

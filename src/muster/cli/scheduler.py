@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,10 +14,16 @@ import click
 from muster.cli import exits
 
 if TYPE_CHECKING:
+    import ssl
+
+    from muster.client.config import ClientConfig
     from muster.client.http import HTTPClient
     from muster.client.protocol import Client
+    from muster.engine.api_discovery import ServedApis
     from muster.engine.engine import Engine
-    from muster.engine.served import Served
+    from muster.engine.health_server import HealthServer
+    from muster.engine.settings import Settings
+    from muster.scheduler.runtime.config import Config
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -35,6 +42,56 @@ def _switch(name: str, help_: str) -> Callable[[F], F]:
     return click.option(name, type=bool, is_flag=False, flag_value="true", default=None, help=help_)
 
 
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """The options of the command, apart from logging; None is an option that was not given."""
+
+    kubeconfig: Path | None
+    context: str | None
+    config_file: Path | None
+    names: tuple[str, ...]
+    feature_gates: str
+    leader_elect: bool | None
+    lease_duration: str | None
+    renew_deadline: str | None
+    retry_period: str | None
+    resource_name: str | None
+    resource_namespace: str | None
+    resource_lock: str | None
+    kube_api_qps: float | None
+    kube_api_burst: int | None
+    bind_address: str
+    secure_port: int
+    tls_cert_file: Path | None
+    tls_private_key_file: Path | None
+    metrics_bind_address: str
+    concurrent_binds: int
+    seed: int
+    decision_log: Path | None
+
+    def election(self) -> dict[str, Any]:
+        """The election flags under the names that the configuration file uses."""
+        return {
+            "leaderElect": self.leader_elect,
+            "leaseDuration": self.lease_duration,
+            "renewDeadline": self.renew_deadline,
+            "retryPeriod": self.retry_period,
+            "resourceName": self.resource_name,
+            "resourceNamespace": self.resource_namespace,
+            "resourceLock": self.resource_lock,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """What the options and their files say."""
+
+    connection: ClientConfig
+    config: Config
+    source: dict[str, Any]
+    settings: Settings
+
+
 @click.command(name="scheduler")
 @click.option("--kubeconfig", type=_FILE, help="Kubeconfig; default: KUBECONFIG, ~/.kube/config, or the pod's account.")
 @click.option("--context", default=None, help="Context of the kubeconfig.")
@@ -42,12 +99,12 @@ def _switch(name: str, help_: str) -> Callable[[F], F]:
 @click.option("--scheduler-name", "names", multiple=True, help="schedulerName to serve; repeatable.  [default: muster]")
 @click.option("--feature-gates", default="", metavar="A=true,B=false", help="Switch features.")
 @_switch("--leader-elect", "Elect a leader among several processes.  [default: true]")
-@click.option("--leader-elect-lease-duration", "leaseDuration", help="How long a lease lasts.  [default: 15s]")
-@click.option("--leader-elect-renew-deadline", "renewDeadline", help="When a leader gives up.  [default: 10s]")
-@click.option("--leader-elect-retry-period", "retryPeriod", help="Between two tries.  [default: 2s]")
-@click.option("--leader-elect-resource-name", "resourceName", help="Name of the lease.  [default: muster]")
-@click.option("--leader-elect-resource-namespace", "resourceNamespace", help="  [default: kube-system]")
-@click.option("--leader-elect-resource-lock", "resourceLock", help="Only leases.")
+@click.option("--leader-elect-lease-duration", "lease_duration", help="How long a lease lasts.  [default: 15s]")
+@click.option("--leader-elect-renew-deadline", "renew_deadline", help="When a leader gives up.  [default: 10s]")
+@click.option("--leader-elect-retry-period", "retry_period", help="Between two tries.  [default: 2s]")
+@click.option("--leader-elect-resource-name", "resource_name", help="Name of the lease.  [default: muster]")
+@click.option("--leader-elect-resource-namespace", "resource_namespace", help="  [default: kube-system]")
+@click.option("--leader-elect-resource-lock", "resource_lock", help="Only leases.")
 @click.option("--kube-api-qps", type=click.FloatRange(0), help="Requests a second; 0: no limit.  [default: 0]")
 @click.option("--kube-api-burst", type=click.IntRange(0), help="Requests at once beyond that.  [default: 100]")
 @click.option("--bind-address", default="0.0.0.0", show_default=True, help="Where --secure-port listens.")
@@ -65,13 +122,15 @@ def command(verbosity: int, logging_format: str, **options: Any) -> int:
 
     Pods whose schedulerName is served here are scheduled by Muster, all others are only counted.
     """
-    from muster.engine import logs
+    from muster import logs
 
     logs.configure(verbosity, logging_format)
+    given = SchedulerOptions(**options)
     try:
-        return _loop()(_serve(options))
+        parsed = _parse(given)
     except (ValueError, OSError) as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from error
+    return _loop()(_serve(parsed, given))
 
 
 def _loop() -> Callable[[Any], Any]:
@@ -82,16 +141,16 @@ def _loop() -> Callable[[Any], Any]:
     return uvloop.run
 
 
-async def _serve(options: dict[str, Any]) -> int:
-    """Everything from the options to the end of the engine."""
-    from muster.engine.engine import LeadershipLost, Rivalry
-    from muster.engine.served import TooOld
-    from muster.engine.site import Site
+async def _serve(parsed: _Parsed, options: SchedulerOptions) -> int:
+    """Run the engine and its health server until the process is told to stop."""
+    from muster.engine.api_discovery import UnsupportedServer
+    from muster.engine.engine import AnotherSchedulerActive, LeadershipLost
+    from muster.engine.health_server import HealthServer
 
-    client, engine = _engine(options)
-    site = Site(engine, client)
+    client, engine = _engine(parsed)
+    health = HealthServer(engine, client)
     try:
-        await _listen(site, options)
+        await _listen(health, options)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, engine.stop)
@@ -99,77 +158,88 @@ async def _serve(options: dict[str, Any]) -> int:
         return exits.OK
     except LeadershipLost as error:
         raise exits.Failure(f"{error}; stopping, so that only the new leader writes") from error
-    except (Rivalry, TooOld) as error:
+    except (AnotherSchedulerActive, UnsupportedServer) as error:
         raise exits.Failure(str(error), exits.UNAVAILABLE) from error
     finally:
-        await site.close()
+        await health.close()
         await client.close()
 
 
-def _engine(options: dict[str, Any]) -> tuple[HTTPClient, Engine]:
+def _parse(options: SchedulerOptions) -> _Parsed:
+    """The options and the files they name. Raises ValueError, OSError or `Failure` for what cannot be used."""
     import dataclasses
-    import gc
 
     from muster.api import gates as feature
     from muster.client import kubeconfig
     from muster.client.config import ConfigError
-    from muster.client.http import HTTPClient
     from muster.engine import options as read
-    from muster.engine.engine import Engine
-    from muster.engine.lanes import Limits
+    from muster.engine.call_queue import ConcurrencyLimits
     from muster.engine.settings import Settings
 
-    gates, remarks = feature.parse(options["feature_gates"])
-    whole = read.source(_file(options["config_file"]), options["names"])
+    gates, remarks = feature.parse(options.feature_gates)
+    whole = read.source(_file(options.config_file), options.names)
     config = read.config(whole)
     _remark([*remarks, *config.notes])
     connection: dict[str, Any] = whole.get("clientConnection") or {}
     try:
-        path = options["kubeconfig"] or connection.get("kubeconfig") or None
-        found = kubeconfig.load(path, options["context"])
+        path = options.kubeconfig or connection.get("kubeconfig") or None
+        found = kubeconfig.load(path, options.context)
     except ConfigError as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from error
-    qps, burst = options["kube_api_qps"], options["kube_api_burst"]
+    qps, burst = options.kube_api_qps, options.kube_api_burst
     found = dataclasses.replace(
         found,
         qps=float(connection.get("qps") or 0 if qps is None else qps),
         burst=int(connection.get("burst") or 100 if burst is None else burst),
         user_agent="muster-scheduler",
     )
+    if options.decision_log is not None:
+        options.decision_log.open("ab").close()  # it is written much later; a path that cannot be used is said now
     settings = Settings(
         gates=gates,
-        limits=Limits(binds=options["concurrent_binds"]),
-        election=read.election(whole, {"leaderElect": options["leader_elect"], **_named(options)}),
-        seed=options["seed"],
-        decision_log=options["decision_log"],
+        limits=ConcurrencyLimits(binds=options.concurrent_binds),
+        election=read.election(whole, options.election()),
+        seed=options.seed,
+        decision_log=options.decision_log,
         tune_gc=True,
     )
+    return _Parsed(found, config, whole, settings)
+
+
+def _engine(parsed: _Parsed) -> tuple[HTTPClient, Engine]:
+    import dataclasses
+    import gc
+
+    from muster.client.http import HTTPClient
+    from muster.engine.engine import Engine
+
     gc.set_threshold(50_000, 20, 100)
-    client = HTTPClient(found)
+    client = HTTPClient(parsed.connection)
 
     def connect_leases() -> HTTPClient:
         # The lease must be renewed in time however busy the other client is: this one knows no limit.
-        return HTTPClient(dataclasses.replace(found, qps=0.0))
+        return HTTPClient(dataclasses.replace(parsed.connection, qps=0.0))
 
-    engine = Engine(client, config, settings, config_source=whole, connect_leases=connect_leases, upkeep=_upkeep)
+    engine = Engine(
+        client,
+        parsed.config,
+        parsed.settings,
+        config_source=parsed.source,
+        connect_leases=connect_leases,
+        leader_task=_upkeep,
+    )
     return client, engine
 
 
-async def _upkeep(client: Client, served: Served) -> None:
+async def _upkeep(client: Client, served: ServedApis) -> None:
     """What the leader does for groups beside scheduling, where no one else in the cluster does it."""
     from muster.controllers import external_clusters
-    from muster.engine.served import CRDS, NATIVE
+    from muster.engine.api_discovery import CRDS, NATIVE
 
     if served.groups == CRDS:
         await external_clusters.run_controllers(client, external_clusters.ON_CRDS)
     elif served.groups == NATIVE and "CompositePodGroup" in served.resources:
         await external_clusters.run_controllers(client, external_clusters.ON_NATIVE)
-
-
-def _named(options: dict[str, Any]) -> dict[str, Any]:
-    """The election flags; they bear the names that the file uses."""
-    names = ("leaseDuration", "renewDeadline", "retryPeriod", "resourceName", "resourceNamespace", "resourceLock")
-    return {name: options.get(name) for name in names}
 
 
 def _file(path: Path | None) -> dict[str, Any] | None:
@@ -189,21 +259,44 @@ def _file(path: Path | None) -> dict[str, Any] | None:
 def _remark(notes: list[str]) -> None:
     import logging
 
-    from muster.engine.logs import keys
+    from muster.logs import keys
 
     for note in notes:
         logging.getLogger("muster.cli.scheduler").info("Note", extra=keys(note=note))
 
 
-async def _listen(site: Any, options: dict[str, Any]) -> None:
-    from muster.engine.site import tls
+async def _listen(health: HealthServer, options: SchedulerOptions) -> None:
+    plain = options.metrics_bind_address
+    host, colon, port = plain.rpartition(":")
+    on_plain = bool(plain) and plain != "0"
+    if on_plain and (not colon or not port.isdigit()):
+        raise exits.Failure(f"--metrics-bind-address {plain}: write HOST:PORT", exits.USAGE)
+    try:
+        if options.secure_port:
+            context = serving_tls(options.tls_cert_file, options.tls_private_key_file)
+            await health.listen(options.bind_address, options.secure_port, context)
+        if on_plain:
+            await health.listen(host.strip("[]") or "127.0.0.1", int(port))
+    except OSError as error:  # an address in use, a certificate that cannot be read
+        raise exits.Failure(str(error), exits.BAD_INPUT) from error
 
-    if options["secure_port"]:
-        cert, key = options["tls_cert_file"] or "", options["tls_private_key_file"] or ""
-        await site.listen(options["bind_address"], options["secure_port"], tls(str(cert), str(key)))
-    plain: str = options["metrics_bind_address"]
-    if plain and plain != "0":
-        host, colon, port = plain.rpartition(":")
-        if not colon or not port.isdigit():
-            raise exits.Failure(f"--metrics-bind-address {plain}: write HOST:PORT", exits.USAGE)
-        await site.listen(host.strip("[]") or "127.0.0.1", int(port))
+
+def serving_tls(cert_file: Path | None = None, key_file: Path | None = None) -> ssl.SSLContext:
+    """TLS for a server, from files or with a new certificate that exists in memory only."""
+    import ssl
+    import tempfile
+
+    from muster.certificates import Authority
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if cert_file is not None:
+        context.load_cert_chain(cert_file, key_file)
+        return context
+    pair = Authority.create("muster-scheduler-ca").for_server(("localhost", "127.0.0.1"))
+    with tempfile.TemporaryDirectory(prefix="muster-") as directory:
+        file = Path(directory) / "server.pem"
+        file.touch(mode=0o600)
+        file.write_bytes(pair.cert + pair.key)
+        context.load_cert_chain(file)
+    return context

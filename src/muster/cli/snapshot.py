@@ -38,9 +38,9 @@ def command(file: Path | None, kubeconfig: Path | None, context: str | None) -> 
     taken_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def ask(client: Client) -> Snapshot:
-        from muster.engine.gather import gather
+        from muster.engine.cluster_snapshot import take_snapshot
 
-        return await gather(client, taken_at)
+        return await take_snapshot(client, taken_at)
 
     with progress.shown() as bar:
         bar.stage("Reading the cluster")

@@ -54,9 +54,9 @@ class Source:
             return read_snapshot(self.snapshot)
 
         async def ask(client: Client) -> Snapshot:
-            from muster.engine.gather import gather
+            from muster.engine.cluster_snapshot import take_snapshot
 
-            return await gather(client)
+            return await take_snapshot(client)
 
         return self.call(ask)
 

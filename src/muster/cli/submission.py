@@ -47,7 +47,7 @@ TIME_LIMIT_SECONDS = 60.0
 
 async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> list[list[ObjectUpdated]]:
     """For each batch of manifests the events that submitting it would cause in the cluster of the snapshot."""
-    from muster.engine.gather import gather
+    from muster.engine.cluster_snapshot import take_snapshot
     from muster.plane.options import Options
     from muster.plane.plane import Plane
 
@@ -60,7 +60,7 @@ async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> li
     async with Plane(options) as plane:
         client = plane.client
         await _prepare(client, [document.value for document in documents], snapshot, namespace)
-        known = {_uid(obj) for _, obj in _objects(await gather(client))}
+        known = {_uid(obj) for _, obj in _objects(await take_snapshot(client))}
         numbering = Numbering(snapshot)
         # Wherever they stand: whoever submits several files expects them to know each other's classes.
         for document in (each for each in documents if each.value.get("kind") in FIRST):
@@ -70,7 +70,7 @@ async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> li
             for document in (each for each in batch if each.value.get("kind") not in FIRST):
                 await _create(client, document, namespace)
             await _wait_idle(plane)
-            new = [(kind, obj) for kind, obj in _objects(await gather(client)) if _uid(obj) not in known]
+            new = [(kind, obj) for kind, obj in _objects(await take_snapshot(client)) if _uid(obj) not in known]
             known |= {_uid(obj) for _, obj in new}
             events.append(numbering.events(new))
     return events

@@ -1,8 +1,8 @@
 """The client over HTTPS: aiohttp carries the bytes, msgspec decodes them straight into what the caller wants.
 
 An answer that is not a success becomes `ApiError`; no answer, or half of one, becomes `ConnectionError`, and then
-nobody knows whether a write happened. Only refusals that say when to come back (`Retry-After`) are repeated here;
-every other retry belongs to the caller, who knows what it means.
+it is unknown whether a write took place. Only refusals with `Retry-After` are retried here; every other retry is the
+caller's, because only the caller knows what a second write would do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from muster.api.errors import ApiError
 from muster.api.resources import Resource
 from muster.client.config import ClientConfig
 from muster.client.credentials import Credentials, impersonation_headers
-from muster.client.protocol import WatchEvent
+from muster.client.protocol import Obj, WatchEvent
 from muster.client.ratelimit import RateLimit
 from muster.client.stream import frames
 from muster.client.verbs import JSON, Verbs
@@ -240,10 +240,10 @@ def _query(query: Mapping[str, str] | None) -> str:
 
 def _error(code: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     try:
-        status = msgspec.json.decode(body)
+        status = msgspec.json.decode(body, type=Obj)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        status = None
-    if isinstance(status, dict) and status.get("kind") == "Status":
+        status = {}
+    if status.get("kind") == "Status":
         return ApiError.from_status(code, status)
     text = body[:200].decode(errors="replace").strip() or f"the server answered {code}"
     return ApiError(code, "Unknown", text, retry_after=_seconds(headers.get("Retry-After")))

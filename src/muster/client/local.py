@@ -1,7 +1,7 @@
 """The client without a wire: the same calls and answers, carried to a server core in this process.
 
-It speaks to anything that has the two methods of `Core`, so this room does not know the server. Objects cross as bytes
-here too: what a caller gets is its own copy, and what works in-process works over HTTP.
+It calls anything that has the two methods of `Core`, so this package does not import the server. Objects cross as
+bytes here too: what a caller gets is its own copy, and what works in-process works over HTTP.
 """
 
 from __future__ import annotations
@@ -96,10 +96,9 @@ class LocalClient(Verbs):
 
 def _status(answer: bytes) -> Obj:
     try:
-        found = msgspec.json.decode(answer)
+        return msgspec.json.decode(answer, type=Obj)
     except msgspec.DecodeError:
-        found = None
-    return found if isinstance(found, dict) else {"message": answer[:200].decode(errors="replace")}
+        return {"message": answer[:200].decode(errors="replace")}
 
 
 def _given(query: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -1,9 +1,9 @@
-"""What every room asks of an API server, whichever transport carries it.
+"""The interface of an API server client, whichever transport carries it.
 
 `LocalClient` (in-process) and `HTTPClient` implement this protocol over the same wire semantics.
 Objects are plain JSON dicts unless a msgspec type is given with `into`; then list and watch decode
-the bytes straight into that projection, which is what keeps informers cheap. Failures are
-`muster.api.errors.ApiError` (the server answered) or `ConnectionError` (nobody knows).
+the bytes straight into that projection, which keeps watches cheap. Failures are
+`muster.api.errors.ApiError` (the server answered) or `ConnectionError` (no answer: a write may have taken place).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 
 class RateLimit:
-    """Each caller is told when its turn is; a `qps` of 0 lets everyone through at once."""
+    """Delays each caller until the bucket has a token for it; a `qps` of 0 is no limit."""
 
     def __init__(
         self,

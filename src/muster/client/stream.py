@@ -8,12 +8,12 @@ a half-written last line is dropped, because a watch resumes from the last event
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
 from muster.api.errors import ApiError
-from muster.client.protocol import WatchEvent
+from muster.client.protocol import Obj, WatchEvent
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ def _other(line: bytes) -> tuple[str, msgspec.Raw]:
 
 def _version(obj: Any, line: bytes) -> str:
     if isinstance(obj, dict):
-        return obj["metadata"]["resourceVersion"]
+        return cast("Obj", obj)["metadata"]["resourceVersion"]
     try:
         return obj.metadata.resource_version
     except AttributeError:

@@ -14,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import msgspec
 
 from muster.api.resources import PODS, Resource
+from muster.client.objects import metadata
 from muster.client.protocol import Obj, Page, PatchType
 
 T = TypeVar("T")
@@ -94,14 +95,14 @@ class Verbs(ABC):
         return msgspec.json.decode(await self._call("GET", resource.path(namespace, name)))
 
     async def create(self, resource: Resource, obj: Obj, namespace: str | None = None, *, dry_run: bool = False) -> Obj:
-        place = namespace or _metadata(obj).get("namespace")
+        place = namespace or metadata(obj).get("namespace")
         return await self._send("POST", resource.path(place), _whole(resource, obj), _dry(dry_run))
 
     async def update(
         self, resource: Resource, obj: Obj, *, subresource: str | None = None, dry_run: bool = False
     ) -> Obj:
-        metadata = _metadata(obj)
-        path = resource.path(metadata.get("namespace"), metadata["name"], subresource)
+        meta = metadata(obj)
+        path = resource.path(meta.get("namespace"), meta["name"], subresource)
         return await self._send("PUT", path, _whole(resource, obj), _dry(dry_run))
 
     async def patch(
@@ -176,12 +177,8 @@ class Verbs(ABC):
         return msgspec.json.decode(answer) if answer else {}
 
 
-def _metadata(obj: Obj) -> dict[str, Any]:
-    return obj.get("metadata") or {}
-
-
 def _whole(resource: Resource, obj: Obj) -> Obj:
-    """Objects from a list carry no kind; a server wants one."""
+    """The object with apiVersion and kind, which the items of a list lack and a server requires."""
     if "kind" in obj and "apiVersion" in obj:
         return obj
     return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}

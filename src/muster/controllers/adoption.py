@@ -11,14 +11,14 @@ from muster.api.resources import Resource
 from muster.api.selectors import matches
 from muster.api.types import LabelSelector, ObjectMeta
 from muster.client.protocol import Client
-from muster.controllers.informers import Index, Informer
+from muster.controllers.informers import Index, ObjectStore
 from muster.controllers.objects import UnstructuredObject, controller_of, json_of
 from muster.controllers.pod_control import controller_reference
 
 
-def orphans_of(informer: Informer) -> Index:
+def orphans_of(store: ObjectStore) -> Index:
     """Objects without a controller, by namespace."""
-    return informer.index("orphans", _orphan_in)
+    return store.index("orphans", _orphan_in)
 
 
 def _orphan_in(obj: Any) -> str | None:

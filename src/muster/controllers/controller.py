@@ -17,8 +17,8 @@ from muster.api.errors import ApiError
 from muster.api.resources import Resource
 from muster.client.clock import Clock
 from muster.client.protocol import Client
-from muster.controllers.informers import Informer, Informers
-from muster.controllers.recorder import Recorder
+from muster.controllers.events import ControllerEvents
+from muster.controllers.informers import Informers, ObjectStore
 from muster.controllers.workqueue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Controller(ABC):
         self.clock = context.clock
         self.context = context
         self.queue = WorkQueue(context.clock)
-        self.events = Recorder(context.client, context.clock, self.name)
+        self.events = ControllerEvents(context.client, context.clock, self.name)
 
     @abstractmethod
     def setup(self) -> None:
@@ -55,14 +55,14 @@ class Controller(ABC):
     async def reconcile(self, key: Any) -> float | None:
         """Bring one key to its desired state; the seconds until it must be reconciled again, if any."""
 
-    def watch(self, resource: Resource) -> Informer:
+    def watch(self, resource: Resource) -> ObjectStore:
         return self.context.informers.of(resource)
 
-    def watch_keys(self, resource: Resource) -> Informer:
+    def watch_keys(self, resource: Resource) -> ObjectStore:
         """Watch a resource whose objects are themselves the keys of the queue."""
-        informer = self.watch(resource)
-        informer.on_change(lambda old, new: self.queue.add(_key(new if new is not None else old)))
-        return informer
+        store = self.watch(resource)
+        store.on_change(lambda old, new: self.queue.add(_key(new if new is not None else old)))
+        return store
 
     async def run(self) -> None:
         """Work until cancelled."""

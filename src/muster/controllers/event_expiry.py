@@ -1,12 +1,15 @@
-"""Events are news: an hour after they last happened they are removed."""
+"""Removes events an hour after they last occurred."""
 
 from __future__ import annotations
+
+from contextlib import aclosing
 
 from muster.api.errors import ApiError
 from muster.api.groups import GroupMeta
 from muster.api.resources import CORE_EVENTS
 from muster.api.types import Leaf
 from muster.client.clock import seconds_of
+from muster.client.paging import pages
 from muster.controllers.controller import Controller
 
 LIFETIME = 3600.0
@@ -26,7 +29,7 @@ class _Event(Leaf, frozen=True):
 
     @property
     def happened(self) -> float:
-        """When it was last heard of."""
+        """When it last occurred."""
         seen = (
             self.last_timestamp,
             self.event_time,
@@ -37,7 +40,7 @@ class _Event(Leaf, frozen=True):
 
 
 class EventExpiry(Controller):
-    """Sweeps instead of watching: events are many, and nobody needs them to go on the second."""
+    """Sweeps instead of watching: events are many, and need not go on the second."""
 
     name = "event-expiry"
 
@@ -46,15 +49,12 @@ class EventExpiry(Controller):
 
     async def reconcile(self, key: str) -> float | None:
         oldest = self.clock.now() - LIFETIME
-        token = ""
-        while True:
-            page = await self.client.list(CORE_EVENTS, limit=_PAGE, continue_token=token, into=_Event)
-            for event in page.items:
-                if event.happened < oldest:
-                    await self._remove(event.metadata)
-            token = page.continue_token
-            if not token:
-                return _SWEEP
+        async with aclosing(pages(self.client, CORE_EVENTS, size=_PAGE, into=_Event)) as found:
+            async for page in found:
+                for event in page.items:
+                    if event.happened < oldest:
+                        await self._remove(event.metadata)
+        return _SWEEP
 
     async def _remove(self, metadata: GroupMeta) -> None:
         try:

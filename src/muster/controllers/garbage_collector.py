@@ -16,7 +16,7 @@ from muster.api.resources import Resource
 from muster.api.types import ObjectMeta, OwnerReference
 from muster.controllers.controller import Controller
 from muster.controllers.finalizers import remove_finalizer
-from muster.controllers.informers import Informer
+from muster.controllers.informers import ObjectStore
 from muster.controllers.objects import json_of
 
 ORPHAN = "orphan"
@@ -45,13 +45,13 @@ class GarbageCollector(Controller):
             self._by_kind[(resource.group, resource.kind)] = resource
             self._subscribe(resource, self.watch(resource))
 
-    def _subscribe(self, resource: Resource, informer: Informer) -> None:
+    def _subscribe(self, resource: Resource, store: ObjectStore) -> None:
         def changed(old: Any, new: Any) -> None:
             before = old.metadata if old is not None else None
             after = new.metadata if new is not None else None
             self._changed(resource, before, after)
 
-        informer.on_change(changed)
+        store.on_change(changed)
 
     def _changed(self, resource: Resource, old: ObjectMeta | None, new: ObjectMeta | None) -> None:
         if old is not None and (new is None or new.uid != old.uid):

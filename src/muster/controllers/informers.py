@@ -1,6 +1,6 @@
-"""One watch a resource, shared by all controllers: a cache of objects, indexes over it, and who hears of changes.
+"""One watch a resource, shared by all controllers: a store of objects, indexes over it, and handlers of changes.
 
-Handlers run after the cache changed, get (old, new) with None for absent, must not wait, and usually only put a
+Handlers run after the store changed, get (old, new) with None for absent, must not wait, and usually only put a
 key into a work queue.
 """
 
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import aclosing
 from typing import Any
 
 from muster.api.resources import PODS, PRIORITY_CLASSES, Resource
 from muster.api.types import PriorityClass
 from muster.client.clock import Clock
-from muster.client.following import Snapshot, follow
 from muster.client.protocol import Client
+from muster.client.reflector import Reflector
 from muster.controllers.objects import MetadataOnly, PodView, UnstructuredObject
 
 Key = tuple[str, str]  # namespace, name
@@ -49,15 +48,16 @@ class Index:
         return value in self._keys
 
 
-class Informer:
-    """The cache of one resource."""
+class ObjectStore:
+    """The objects of one resource, which a reflector keeps up to date."""
 
-    def __init__(self, resource: Resource, into: type[Any], label_selector: str = "") -> None:
+    def __init__(
+        self, client: Client, resource: Resource, clock: Clock, into: type[Any], label_selector: str = ""
+    ) -> None:
         self.resource = resource
-        self.into = into
-        self.label_selector = label_selector
         self.objects: dict[Key, Any] = {}
-        self.synced = asyncio.Event()
+        self._reflector = Reflector(client, resource, self, clock, into=into, label_selector=label_selector)
+        self.synced = self._reflector.synced
         self._handlers: list[Handler] = []
         self._indexes: dict[str, Index] = {}
 
@@ -65,7 +65,7 @@ class Informer:
         self._handlers.append(handler)
 
     def index(self, name: str, key_of: IndexKey) -> Index:
-        """The index of that name; the first who asks says what it is by."""
+        """The index of that name; the first caller says what it is by."""
         if name not in self._indexes:
             made = self._indexes[name] = Index(key_of)
             for key, obj in self.objects.items():
@@ -78,24 +78,22 @@ class Informer:
     def in_namespace(self, namespace: str) -> Iterator[Any]:
         return (obj for (where, _), obj in self.objects.items() if where == namespace)
 
-    async def run(self, client: Client, clock: Clock) -> None:
-        changes = follow(client, self.resource, pause=clock.sleep, into=self.into, label_selector=self.label_selector)
-        async with aclosing(changes):
-            async for change in changes:
-                if isinstance(change, Snapshot):
-                    self._replace(change.items)
-                    self.synced.set()
-                elif change.type == "DELETED":
-                    self._set(_key(change.object), None, last=change.object)
-                else:
-                    self._set(_key(change.object), change.object)
+    async def run(self) -> None:
+        """Keep the store up to date until cancelled."""
+        await self._reflector.run()
 
-    def _replace(self, items: list[Any]) -> None:
-        fresh = {_key(obj): obj for obj in items}
+    def replace(self, objects: list[Any]) -> None:
+        fresh = {_key(obj): obj for obj in objects}
         for key in [key for key in self.objects if key not in fresh]:
             self._set(key, None)
         for key, obj in fresh.items():
             self._set(key, obj)
+
+    def update(self, obj: Any) -> None:
+        self._set(_key(obj), obj)
+
+    def delete(self, obj: Any) -> None:
+        self._set(_key(obj), None, last=obj)
 
     def _set(self, key: Key, new: Any, last: Any = None) -> None:
         old = self.objects.get(key)
@@ -117,18 +115,21 @@ def _key(obj: Any) -> Key:
 
 
 class Informers:
-    """All informers that the running controllers asked for."""
+    """The stores of all resources that the running controllers watch."""
 
-    def __init__(self, whole: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(self, client: Client, clock: Clock, whole: frozenset[tuple[str, str]] = frozenset()) -> None:
+        self._client = client
+        self._clock = clock
         self._whole = whole
-        self._informers: dict[tuple[str, str], Informer] = {}
+        self._stores: dict[tuple[str, str], ObjectStore] = {}
 
-    def of(self, resource: Resource, label_selector: str = "") -> Informer:
-        """The informer of a resource; one for all its versions. The first who asks may narrow it by labels."""
+    def of(self, resource: Resource, label_selector: str = "") -> ObjectStore:
+        """The store of a resource; one for all its versions. The first caller may narrow it by labels."""
         key = (resource.group, resource.plural)
-        if key not in self._informers:
-            self._informers[key] = Informer(resource, self._projection(key), label_selector)
-        return self._informers[key]
+        if key not in self._stores:
+            into = self._projection(key)
+            self._stores[key] = ObjectStore(self._client, resource, self._clock, into, label_selector)
+        return self._stores[key]
 
     def _projection(self, key: tuple[str, str]) -> type[Any]:
         if key == (PODS.group, PODS.plural):
@@ -138,14 +139,14 @@ class Informers:
         return UnstructuredObject if key in self._whole else MetadataOnly
 
     @property
-    def all(self) -> Mapping[tuple[str, str], Informer]:
-        return self._informers
+    def all(self) -> Mapping[tuple[str, str], ObjectStore]:
+        return self._stores
 
-    async def run(self, client: Client, clock: Clock) -> None:
+    async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for informer in self._informers.values():
-                group.create_task(informer.run(client, clock))
+            for store in self._stores.values():
+                group.create_task(store.run())
 
     async def wait_synced(self) -> None:
-        for informer in list(self._informers.values()):
-            await informer.synced.wait()
+        for store in list(self._stores.values()):
+            await store.synced.wait()

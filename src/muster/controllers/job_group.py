@@ -10,9 +10,9 @@ from typing import Any
 from muster.api.errors import ApiError
 from muster.api.resources import JOBS, POD_GROUPS, WORKLOADS
 from muster.client.protocol import Client
+from muster.controllers.events import ControllerEvents
 from muster.controllers.objects import UnstructuredObject, controller_of
 from muster.controllers.pod_control import controller_reference
-from muster.controllers.recorder import Recorder
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST = 253
@@ -30,7 +30,9 @@ def wants_group(job: UnstructuredObject) -> bool:
     )
 
 
-async def ensure_group(client: Client, events: Recorder, job: UnstructuredObject, never_started: bool) -> JSON | None:
+async def ensure_group(
+    client: Client, events: ControllerEvents, job: UnstructuredObject, never_started: bool
+) -> JSON | None:
     """The Job's PodGroup, created if the Job is new; None if it has none."""
     workload_name, template_name = names_of(job)
     group_name = group_name_of(workload_name, template_name)
@@ -44,7 +46,7 @@ async def ensure_group(client: Client, events: Recorder, job: UnstructuredObject
 
 
 async def _make(
-    client: Client, events: Recorder, job: UnstructuredObject, workload_name: str, template_name: str
+    client: Client, events: ControllerEvents, job: UnstructuredObject, workload_name: str, template_name: str
 ) -> JSON:
     namespace, name = job.metadata.namespace, job.metadata.name
     workload = await _get(client, WORKLOADS, workload_name, job)

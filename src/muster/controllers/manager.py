@@ -94,13 +94,13 @@ class ControllerManager:
         collections = self._collections
         if collections is None:
             collections = await discover(self._client)
-        informers = Informers(_UNSTRUCTURED)
+        informers = Informers(self._client, self._clock, _UNSTRUCTURED)
         context = Context(self._client, informers, self._clock, tuple(collections))
         self.controllers = [make(context) for make in self._kinds if self._which is None or make.name in self._which]
         for controller in self.controllers:
             controller.setup()
         async with asyncio.TaskGroup() as group:
-            group.create_task(informers.run(self._client, self._clock))
+            group.create_task(informers.run())
             for controller in self.controllers:
                 group.create_task(controller.run())
             await informers.wait_synced()

@@ -15,9 +15,9 @@ from muster.api.resources import PODS, Resource
 from muster.api.types import ObjectMeta
 from muster.client.clock import Clock
 from muster.client.protocol import Client
-from muster.controllers.informers import Informer
+from muster.controllers.events import ControllerEvents
+from muster.controllers.informers import ObjectStore
 from muster.controllers.objects import PodView, controller_of
-from muster.controllers.recorder import Recorder
 
 _AT_ONCE = 32
 _EVENTS_AT_ONCE = 10  # of the pods created at once, how many get an event each
@@ -27,7 +27,9 @@ _FORGET_AFTER = 300.0
 class PodControl:
     """The pods of all objects of one kind of controller."""
 
-    def __init__(self, client: Client, clock: Clock, pods: Informer, owner: Resource, events: Recorder) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, pods: ObjectStore, owner: Resource, events: ControllerEvents
+    ) -> None:
         self._client = client
         self._clock = clock
         self._pods = pods

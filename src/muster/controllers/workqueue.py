@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
 
+from muster.client.backoff import Backoff
 from muster.client.clock import Clock
 
 _FIRST_DELAY = 0.05
@@ -20,7 +21,7 @@ class WorkQueue:
         self._ready: deque[Hashable] = deque()
         self._waiting: set[Hashable] = set()
         self._active: set[Hashable] = set()
-        self._failures: dict[Hashable, int] = {}
+        self._failures: dict[Hashable, Backoff] = {}
         self._timers: dict[Hashable, tuple[float, asyncio.Task[None]]] = {}
         self._available = asyncio.Event()
 
@@ -49,9 +50,9 @@ class WorkQueue:
 
     def retry(self, key: Hashable) -> None:
         """Add a key that failed again, with exponential backoff."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        self.add_after(key, min(_FIRST_DELAY * 2**failures, _LONGEST_DELAY))
+        if key not in self._failures:
+            self._failures[key] = Backoff(self._clock, first=_FIRST_DELAY, most=_LONGEST_DELAY)
+        self.add_after(key, self._failures[key].delay())
 
     def forget(self, key: Hashable) -> None:
         """Reset the backoff of a key that succeeded."""
@@ -75,7 +76,7 @@ class WorkQueue:
     @property
     def failures(self) -> Mapping[Hashable, int]:
         """How often each key failed in a row, for keys whose last reconciliation failed."""
-        return self._failures
+        return {key: backoff.tries for key, backoff in self._failures.items()}
 
     @property
     def unfinished(self) -> Iterable[Hashable]:

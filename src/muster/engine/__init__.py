@@ -1,5 +1,5 @@
-"""The shell around the brain: informers bring events in, lanes carry decisions out.
+"""Runs a scheduler against an API server: event sources bring events in, API calls carry decisions out.
 
-All waiting, all I/O and all concurrency of scheduling live here; what to do is decided in
-`muster.scheduler`. `Engine` (in `muster.engine.engine`) is the whole of it as one object.
+All waiting, all I/O and all concurrency of scheduling live here; what to do is decided in `muster.scheduler`. `Engine`
+(in `muster.engine.engine`) is the whole of it as one object.
 """

@@ -1,4 +1,4 @@
-"""Writes the decision log: a header, then every event and every turn as one JSON line each.
+"""Writes the decision log: a header, then every event and every scheduling cycle as one JSON line each.
 
 Lines are buffered and written by the loop's own thread; the log is for explaining and replaying a run, and
 losing the last second of it in a crash is acceptable. `muster.scheduler.replay` says what a line holds.
@@ -33,7 +33,7 @@ class DecisionLog:
     def event(self, event: Event, now: float) -> None:
         self._file.write(decision_log.encode(decision_log.LoggedEvent(now, event)))
 
-    def turn(self, decisions: list[Decision], now: float) -> None:
+    def cycle(self, decisions: list[Decision], now: float) -> None:
         self._file.write(decision_log.encode(decision_log.LoggedCycle(now, decisions)))
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
-from muster.engine.leader import Election
+from muster.engine.leader_election import Election
 from muster.scheduler.framework.plugin import Plugin
 from muster.scheduler.runtime.config import API_VERSION, KIND, Config, load
 
@@ -54,7 +54,7 @@ def source(obj: Tree | None, names: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def config(whole: Tree) -> Config:
-    """What the brain is run with."""
+    """The scheduler's configuration."""
     return load(whole, extra=constraints(), default_name=DEFAULT_NAME)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster.api.gates import DEFAULT, FeatureGates
-from muster.engine.lanes import Limits
-from muster.engine.leader import Election
+from muster.engine.call_queue import ConcurrencyLimits
+from muster.engine.leader_election import Election
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Settings:
     """Every field has a value that suits an engine inside `muster up`."""
 
     gates: FeatureGates = DEFAULT
-    limits: Limits = field(default_factory=Limits)
+    limits: ConcurrencyLimits = field(default_factory=ConcurrencyLimits)
     election: Election | None = None  # None: no one else is there to lead
     seed: int = 0
     instance: str = field(default_factory=lambda: f"muster-{socket.gethostname()}")

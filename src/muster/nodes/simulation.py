@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from typing import Any
 
 from muster.api.errors import ApiError
 from muster.api.resources import NODES, PODS
 from muster.client.clock import Clock, SystemClock, seconds_of, timestamp
-from muster.client.following import Snapshot, follow
-from muster.client.protocol import Client, WatchEvent
+from muster.client.protocol import Client
+from muster.client.reflector import Reflector, StoreFunctions
 from muster.nodes import statuses
 from muster.nodes.delay_queue import DelayQueue
 from muster.nodes.heartbeat import Heartbeat
@@ -58,12 +57,15 @@ class SimulatedNodes:
     async def run(self) -> None:
         """Create the nodes that are missing, then simulate all kubelets until cancelled."""
         await self.create()
-        known = asyncio.Event()
+        node_store = StoreFunctions(self._replace_nodes, self._node_seen, self._node_deleted)
+        nodes = Reflector(self._client, NODES, node_store, self._clock, into=KubeletNode)
+        pod_store = StoreFunctions(self._replace_pods, self._pod_seen, self._pod_deleted)
+        pods = Reflector(self._client, PODS, pod_store, self._clock, into=KubeletPod)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow_nodes(known))
+            group.create_task(nodes.run())
             # A pod can only be admitted once it is known whether its node is simulated.
-            await known.wait()
-            group.create_task(self._follow_pods())
+            await nodes.synced.wait()
+            group.create_task(pods.run())
             group.create_task(self._delayed.run())
             group.create_task(self._heartbeat.run())
 
@@ -101,21 +103,15 @@ class SimulatedNodes:
     def _powered_nodes(self) -> list[tuple[str, str]]:
         return [(name, node.view.metadata.uid) for name, node in self._nodes.items() if node.powered]
 
-    async def _follow_nodes(self, known: asyncio.Event) -> None:
-        changes = follow(self._client, NODES, pause=self._clock.sleep, into=KubeletNode)
-        async with aclosing(changes):
-            async for change in changes:
-                if isinstance(change, Snapshot):
-                    names = {each.metadata.name for each in change.items}
-                    for gone in [name for name in self._nodes if name not in names]:
-                        self._node_gone(gone)
-                    for each in change.items:
-                        self._node_seen(each)
-                    known.set()
-                elif change.type == "DELETED":
-                    self._node_gone(change.object.metadata.name)
-                else:
-                    self._node_seen(change.object)
+    def _replace_nodes(self, views: list[KubeletNode]) -> None:
+        names = {each.metadata.name for each in views}
+        for gone in [name for name in self._nodes if name not in names]:
+            self._node_gone(gone)
+        for each in views:
+            self._node_seen(each)
+
+    def _node_deleted(self, view: KubeletNode) -> None:
+        self._node_gone(view.metadata.name)
 
     def _node_gone(self, name: str) -> None:
         node = self._nodes.pop(name, None)
@@ -171,24 +167,16 @@ class SimulatedNodes:
 
     # Pods
 
-    async def _follow_pods(self) -> None:
-        changes = follow(self._client, PODS, pause=self._clock.sleep, into=KubeletPod)
-        async with aclosing(changes):
-            async for change in changes:
-                self._pods_changed(change)
+    def _replace_pods(self, pods: list[KubeletPod]) -> None:
+        uids = {each.metadata.uid for each in pods}
+        for gone in [uid for uid in self._pods if uid not in uids]:
+            self._forget(gone)
+        for each in sorted(pods, key=_running_first):
+            self._pod_seen(each)
+        self.ready.set()
 
-    def _pods_changed(self, change: Snapshot | WatchEvent) -> None:
-        if isinstance(change, Snapshot):
-            uids = {each.metadata.uid for each in change.items}
-            for gone in [uid for uid in self._pods if uid not in uids]:
-                self._forget(gone)
-            for each in sorted(change.items, key=_running_first):
-                self._pod_seen(each)
-            self.ready.set()
-        elif change.type == "DELETED":
-            self._forget(change.object.metadata.uid)
-        else:
-            self._pod_seen(change.object)
+    def _pod_deleted(self, pod: KubeletPod) -> None:
+        self._forget(pod.metadata.uid)
 
     def _forget(self, uid: str) -> None:
         state = self._pods.pop(uid, None)

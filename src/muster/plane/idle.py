@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from muster.controllers.controller import Controller
-from muster.controllers.informers import Informer
+from muster.controllers.informers import ObjectStore
 from muster.server.core import ApiServer
 
 POLL_SECONDS = 0.005
@@ -22,7 +22,7 @@ FAILURES = 4  # in a row, while nothing else is to be done: what is refused that
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A key that a controller has yet to reconcile, or a collection whose informer is behind (`failures` is 0)."""
+    """A key that a controller has yet to reconcile, or a collection whose store is behind (`failures` is 0)."""
 
     controller: str
     key: str
@@ -46,10 +46,10 @@ def _unfinished(controllers: Sequence[Controller], server: ApiServer) -> Iterato
         failures = controller.queue.failures
         for key in controller.queue.unfinished:
             yield Unfinished(controller.name, _text(key), failures.get(key, 0))
-    shared = (informer for each in controllers for informer in each.context.informers.all.values())
-    for informer in dict.fromkeys(shared):
-        if not _is_current(informer, server):
-            yield Unfinished("informer", informer.resource.plural, 0)
+    shared = (store for each in controllers for store in each.context.informers.all.values())
+    for store in dict.fromkeys(shared):
+        if not _is_current(store, server):
+            yield Unfinished("informer", store.resource.plural, 0)
 
 
 def _text(key: Hashable) -> str:
@@ -57,11 +57,11 @@ def _text(key: Hashable) -> str:
     return "/".join(str(part) for part in parts if part)
 
 
-def _is_current(informer: Informer, server: ApiServer) -> bool:
-    kind = server.registry.kind(informer.resource.group, informer.resource.plural)
+def _is_current(store: ObjectStore, server: ApiServer) -> bool:
+    kind = server.registry.kind(store.resource.group, store.resource.plural)
     if kind is None:
         return True
-    stored, cached = server.store.table(kind.table).records, informer.objects
+    stored, cached = server.store.table(kind.table).records, store.objects
     if len(stored) != len(cached):
         return False
     versions = ((cached.get(key), str(record.revision)) for key, record in stored.items())

@@ -12,10 +12,11 @@ from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Exhaus
 from muster.scheduler.planning.first_fit import pack
 from muster.scheduler.planning.node_matrix import NodeMatrix
 from muster.scheduler.planning.packing_instance import PackingInstance, ScopedRequest
-from tests.scheduler.planning.scene import Scene, a_pod
+from tests.build.objects import a_pod
+from tests.build.planning import Scene
 
 SCENE = Scene()
-SHAPES = [SCENE.member(a_pod(f"s{i}", i + 1)).shape for i in range(4)]
+SHAPES = [SCENE.member(a_pod(f"s{i}", cpu=i + 1)).shape for i in range(4)]
 
 
 def a_board(free: list[list[int]], requests: list[list[int]]) -> NodeMatrix:

@@ -1,7 +1,8 @@
 """One gang at a time: counting, heterogeneous members, extras, bound members."""
 
 from muster.scheduler.placement.verdict import CountingProof, Infeasible, Placed, WeightProof
-from tests.scheduler.planning.scene import Scene, a_node, a_pod, apart, near
+from tests.build.objects import a_node, a_pod, apart, near
+from tests.build.planning import Scene
 
 
 def five_slots() -> Scene:
@@ -36,7 +37,7 @@ def test_members_beyond_the_minimum_take_what_is_left():
 
 def test_the_minimum_comes_first_in_the_list_of_seats():
     scene = five_slots()
-    gang = scene.gang("mix", a_pod("late", 1), *(a_pod(f"m{i}", 1) for i in range(3)), min_count=2)
+    gang = scene.gang("mix", a_pod("late", cpu=1), *(a_pod(f"m{i}", cpu=1) for i in range(3)), min_count=2)
 
     verdict = scene.plan(gang).verdict
 
@@ -52,21 +53,21 @@ def test_without_extras_only_the_minimum_is_seated():
 
 def test_a_large_member_that_comes_last_finds_its_node():
     scene = Scene().nodes(a_node("n0", cpu=4), a_node("n1", cpu=4))
-    gang = scene.gang("mix", *(a_pod(f"small{i}") for i in range(4)), a_pod("large", 4))
+    gang = scene.gang("mix", *(a_pod(f"small{i}") for i in range(4)), a_pod("large", cpu=4))
 
     assert scene.plan(gang).seats_of("mix") == 5
 
 
 def test_a_minimum_may_be_reached_with_other_members_than_the_first():
     scene = Scene().nodes(a_node("n0", cpu=2))
-    gang = scene.gang("mix", a_pod("huge", 8), a_pod("a", 1), a_pod("b", 1), min_count=2)
+    gang = scene.gang("mix", a_pod("huge", cpu=8), a_pod("a", cpu=1), a_pod("b", cpu=1), min_count=2)
 
     assert set(scene.plan(gang).nodes_of("mix")) == {"a", "b"}
 
 
 def test_shapes_that_fit_alone_but_not_together_are_refused_by_weighing():
     scene = Scene().nodes(a_node("n0", cpu=4), a_node("n1", cpu=4))
-    gang = scene.gang("mix", a_pod("a", 3), a_pod("b", 3), a_pod("c", 2))
+    gang = scene.gang("mix", a_pod("a", cpu=3), a_pod("b", cpu=3), a_pod("c", cpu=2))
 
     verdict = scene.plan(gang).verdict
 
@@ -77,8 +78,8 @@ def test_shapes_that_fit_alone_but_not_together_are_refused_by_weighing():
 
 def test_only_an_uneven_split_of_two_resources_works():
     scene = Scene().nodes(a_node("n0", cpu=5, memory="5Gi"), a_node("n1", cpu=5, memory="5Gi"))
-    thin = [a_pod(f"thin{i}", 1, {"memory": "2Gi"}) for i in range(2)]
-    wide = [a_pod(f"wide{i}", 2, {"memory": "1Gi"}) for i in range(4)]
+    thin = [a_pod(f"thin{i}", cpu=1, memory="2Gi") for i in range(2)]
+    wide = [a_pod(f"wide{i}", cpu=2, memory="1Gi") for i in range(4)]
 
     assert scene.plan(scene.gang("mix", *wide, *thin)).seats_of("mix") == 6
 
@@ -144,7 +145,7 @@ def test_the_launcher_goes_where_its_workers_have_room_too():
     scene = Scene().nodes(
         a_node("big", cpu=64, zone="z0"), a_node("a", cpu=2, zone="z1"), a_node("b", cpu=2, zone="z1")
     )
-    scene.running(a_pod("busy", 62, node="big"))
+    scene.running(a_pod("busy", cpu=62, node="big"))
     rule = near("example.com/zone", role="launcher")
     gang = scene.gang(
         "mpi", *(a_pod(f"w{i}", affinity=rule) for i in range(3)), a_pod("launcher", labels={"role": "launcher"})
@@ -186,7 +187,7 @@ def test_workers_that_no_zone_can_hold_beside_their_launcher_are_refuted_at_any_
 
 def test_company_that_runs_already_leaves_the_workers_free_to_choose():
     scene = Scene().nodes(*(a_node(f"n{i}", cpu=4, zone=f"z{i // 2}") for i in range(4)))
-    scene.running(*(a_pod(f"lead{i}", 1, node=f"n{2 * i}", labels={"role": "launcher"}) for i in range(2)))
+    scene.running(*(a_pod(f"lead{i}", cpu=1, node=f"n{2 * i}", labels={"role": "launcher"}) for i in range(2)))
     workers = [a_pod(f"w{i}", affinity=near("example.com/zone", role="launcher")) for i in range(14)]
 
     assert scene.plan(scene.gang("both", *workers)).seats_of("both") == 14
@@ -195,10 +196,10 @@ def test_company_that_runs_already_leaves_the_workers_free_to_choose():
 def test_host_ports_of_two_shapes_are_kept_apart():
     scene = Scene().nodes(a_node("n0", cpu=8), a_node("n1", cpu=8))
     port = [{"containerPort": 80, "hostPort": 80}]
-    gang = scene.gang("web", a_pod("a", 1, ports=port), a_pod("b", 2, ports=port))
+    gang = scene.gang("web", a_pod("a", cpu=1, container={"ports": port}), a_pod("b", cpu=2, container={"ports": port}))
 
     assert len(set(scene.plan(gang).nodes_of("web").values())) == 2
-    third = scene.gang("more", *(a_pod(f"p{i}", 1, ports=port) for i in range(3)))
+    third = scene.gang("more", *(a_pod(f"p{i}", cpu=1, container={"ports": port}) for i in range(3)))
     assert isinstance(scene.plan(third).verdict, Infeasible)
 
 
@@ -207,6 +208,6 @@ def test_the_same_demand_gets_the_same_seats_whatever_the_order_of_nodes():
     seats = []
     for order in (nodes, nodes[::-1]):
         scene = Scene(seed=7).nodes(*order)
-        gang = scene.gang("mix", *(a_pod(f"s{i}") for i in range(9)), *(a_pod(f"l{i}", 3) for i in range(5)))
+        gang = scene.gang("mix", *(a_pod(f"s{i}") for i in range(9)), *(a_pod(f"l{i}", cpu=3) for i in range(5)))
         seats.append(scene.plan(gang).nodes_of("mix"))
     assert seats[0] == seats[1]

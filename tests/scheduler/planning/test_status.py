@@ -8,11 +8,10 @@ import pytest
 
 from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.preemption.resolvability import Status, resolve, statuses, worth_preempting_for
-from tests.scheduler.evaluators import evaluator_of
-from tests.scheduler.planning.scene import RACK, Scene, a_node, a_pod
-from tests.scheduler.worlds import a_gang, a_world, pods
-from tests.scheduler.worlds import a_node as a_world_node
-from tests.scheduler.worlds import a_pod as a_world_pod
+from tests.build.cluster import evaluator_of
+from tests.build.objects import RACK, a_gang, a_node, a_pod, pods
+from tests.build.planning import Scene
+from tests.build.scheduler import a_world
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def test_the_four_statuses_follow_from_the_numbers(numbers: tuple[int, int, int,
 def full_scene() -> Scene:
     """Two racks of two nodes with 4 cpu each, all of it in use, and one node without a rack."""
     scene = Scene().nodes(*(a_node(f"n{i}", 4, rack=f"r{i // 2}") for i in range(4)), a_node("loose", 8))
-    return scene.running(*(a_pod(f"busy-{i}", 4, node=f"n{i}") for i in range(4)))
+    return scene.running(*(a_pod(f"busy-{i}", cpu=4, node=f"n{i}") for i in range(4)))
 
 
 @pytest.mark.parametrize(
@@ -43,8 +42,8 @@ def full_scene() -> Scene:
         (lambda s: s.uniform("too-big", 2, cpu=9), False),
         (lambda s: s.uniform("rack", 8, topology=RACK), True),
         (lambda s: s.uniform("more-than-a-rack", 9, topology=RACK), False),
-        (lambda s: s.gang("mixed", a_pod("small"), a_pod("big", 9)), False),
-        (lambda s: s.gang("mixed-enough", a_pod("small"), a_pod("big", 9), min_count=1), True),
+        (lambda s: s.gang("mixed", a_pod("small"), a_pod("big", cpu=9)), False),
+        (lambda s: s.gang("mixed-enough", a_pod("small"), a_pod("big", cpu=9), min_count=1), True),
         (lambda s: s.uniform("holds-and-the-rest-is-too-big", 1, cpu=9, bound=2, min_count=2), False),
         (lambda s: s.uniform("holds-and-the-rest-could-sit", 1, cpu=8, bound=2, min_count=2), True),
         (lambda s: s.composite("all", s.uniform("a", 24), s.uniform("b", 25)), False),
@@ -76,8 +75,8 @@ def test_every_level_has_a_status_of_its_own():
 
 
 def test_nobody_is_looked_at_as_a_victim_for_what_can_never_fit():
-    world = a_world([a_world_node("n0", cpu=2)])
-    world.add(*[a_world_pod(f"low-{i}", node="n0") for i in range(2)])
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(*[a_pod(f"low-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=100), *pods(2, "g", cpu=3, priority=100)).run()
 
     assert [found.result for found in world.brain.take_preemptions()] == ["no_victims"]

@@ -1,7 +1,8 @@
 """Topology: one domain for each constrained group, nested, pinned by bound members, chosen by score."""
 
 from muster.scheduler.placement.verdict import ExhaustionProof, Infeasible
-from tests.scheduler.planning.scene import BLOCK, RACK, ZONE, Scene, a_node, a_pod
+from tests.build.objects import BLOCK, RACK, ZONE, a_node, a_pod
+from tests.build.planning import Scene
 
 
 def racks(**sizes: int) -> Scene:
@@ -31,11 +32,11 @@ def test_room_in_several_racks_does_not_help():
 def test_the_nearest_domain_says_what_it_lacks_and_where():
     scene = Scene()
     for i in range(16):
-        scene.nodes(a_node(f"n{i}", cpu=32, rack="r3", extra={"nvidia.com/gpu": 8}))
-    scene.running(*(a_pod(f"busy{i}", 1, {"nvidia.com/gpu": 8}, node=f"n{i}") for i in range(2)))
-    scene.nodes(a_node("small", cpu=32, rack="r4", extra={"nvidia.com/gpu": 8}))
+        scene.nodes(a_node(f"n{i}", cpu=32, rack="r3", extended={"nvidia.com/gpu": 8}))
+    scene.running(*(a_pod(f"busy{i}", cpu=1, requests={"nvidia.com/gpu": 8}, node=f"n{i}") for i in range(2)))
+    scene.nodes(a_node("small", cpu=32, rack="r4", extended={"nvidia.com/gpu": 8}))
 
-    verdict = scene.plan(scene.uniform("train", 16, extra={"nvidia.com/gpu": 8}, topology=RACK)).verdict
+    verdict = scene.plan(scene.uniform("train", 16, requests={"nvidia.com/gpu": 8}, topology=RACK)).verdict
 
     assert isinstance(verdict, Infeasible)
     near = verdict.proof.shortages[0]
@@ -55,7 +56,7 @@ def test_a_rack_that_is_fuller_already_is_preferred():
     scene = Scene().nodes(*(a_node(f"a{i}", cpu=2, rack="rack1") for i in range(2)))
     scene.nodes(*(a_node(f"b{i}", cpu=2, rack="rack2") for i in range(3)))
     scene.nodes(*(a_node(f"c{i}", cpu=2, rack="rack3") for i in range(3)))
-    scene.running(a_pod("x", 1, node="b0"), a_pod("y", 1, node="b1"), a_pod("z", 1, node="c0"))
+    scene.running(a_pod("x", cpu=1, node="b0"), a_pod("y", cpu=1, node="b1"), a_pod("z", cpu=1, node="c0"))
 
     assert scene.plan(scene.uniform("g", 3, topology=RACK)).values_of("g", RACK) == {"rack2"}
 
@@ -70,7 +71,7 @@ def test_a_domain_with_room_for_the_extras_beats_one_without():
 
 
 def test_running_members_fix_the_rack_of_later_ones():
-    scene = racks(small=3, large=6).running(a_pod("founder", 1, node="small-0"))
+    scene = racks(small=3, large=6).running(a_pod("founder", cpu=1, node="small-0"))
 
     result = scene.plan(scene.uniform("club", 3, bound=1, min_count=1, topology=RACK, domains=("small",)))
 
@@ -182,7 +183,7 @@ def test_a_smaller_first_child_leaves_the_larger_rack_to_its_sibling():
 
 
 def test_the_fuller_rack_is_left_to_the_sibling_that_fits_nowhere_else():
-    scene = racks(r1=9, r2=4).running(*(a_pod(f"busy{i}", 1, node=f"r1-{i}") for i in range(4)))
+    scene = racks(r1=9, r2=4).running(*(a_pod(f"busy{i}", cpu=1, node=f"r1-{i}") for i in range(4)))
     tree = scene.composite(
         "root", scene.uniform("small", 3, topology=RACK), scene.uniform("large", 5, topology=RACK), topology=BLOCK
     )
@@ -226,6 +227,6 @@ def test_mixed_gangs_in_racks_use_a_rack_that_packs():
     scene = Scene()
     scene.nodes(*(a_node(f"a{i}", cpu=3, rack="r1") for i in range(4)))
     scene.nodes(*(a_node(f"b{i}", cpu=4, rack="r2") for i in range(3)))
-    gang = scene.gang("mix", a_pod("l", 3), *(a_pod(f"m{i}", 2) for i in range(4)), topology=RACK)
+    gang = scene.gang("mix", a_pod("l", cpu=3), *(a_pod(f"m{i}", cpu=2) for i in range(4)), topology=RACK)
 
     assert scene.plan(gang).values_of("mix", RACK) == {"r2"}

@@ -3,7 +3,8 @@
 import msgspec
 
 from muster.scheduler.placement.verdict import Infeasible, Placed
-from tests.scheduler.planning.scene import Scene, a_node, a_pod
+from tests.build.objects import a_node, a_pod
+from tests.build.planning import Scene
 
 
 def slots(count: int) -> Scene:
@@ -54,7 +55,7 @@ def test_children_of_a_basic_composite_stand_for_themselves():
 
 def test_quorums_hold_on_every_level():
     def tree(scene: Scene):
-        odd = a_pod("odd", 3, nodeSelector={"kind": "wide"})
+        odd = a_pod("odd", cpu=3, nodeSelector={"kind": "wide"})
         return scene.composite(
             "root",
             scene.composite("a", scene.uniform("a1", 2), scene.uniform("a2", 1)),
@@ -70,7 +71,7 @@ def test_quorums_hold_on_every_level():
 
 def test_small_pods_leave_the_large_node_to_the_sibling_that_needs_it():
     scene = Scene().nodes(*(a_node(f"n{i}", cpu=2) for i in range(3)), a_node("wide", cpu=3, labels={"kind": "wide"}))
-    picky = scene.gang("b", a_pod("b0", 3, nodeSelector={"kind": "wide"}))
+    picky = scene.gang("b", a_pod("b0", cpu=3, nodeSelector={"kind": "wide"}))
 
     result = scene.plan(scene.composite("root", scene.uniform("a", 5), picky))
 
@@ -80,7 +81,7 @@ def test_small_pods_leave_the_large_node_to_the_sibling_that_needs_it():
 
 def test_a_basic_child_counts_with_one_pod():
     scene = Scene().nodes(*(a_node(f"n{i}", cpu=2) for i in range(2)), a_node("big", cpu=3, labels={"size": "big"}))
-    heavy = [a_pod(f"heavy{i}", 3, nodeSelector={"size": "big"}) for i in range(2)]
+    heavy = [a_pod(f"heavy{i}", cpu=3, nodeSelector={"size": "big"}) for i in range(2)]
     tree = scene.composite("root", scene.uniform("light", 2, min_count=1), scene.gang("heavy", *heavy, min_count=1))
 
     result = scene.plan(tree)

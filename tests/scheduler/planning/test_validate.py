@@ -17,7 +17,8 @@ from muster.scheduler.placement.verdict import (
     Placed,
     WeightProof,
 )
-from tests.scheduler.planning.scene import RACK, ZONE, Scene, a_node, a_pod, apart, near
+from tests.build.objects import RACK, ZONE, a_node, a_pod, apart, near
+from tests.build.planning import Scene
 
 
 def seated(scene: Scene, demand: GroupRequest, **where: str) -> Placed:
@@ -49,12 +50,12 @@ def test_too_much_on_one_node_is_found():
 
 
 def test_what_runs_already_counts_and_what_is_evicted_does_not():
-    scene = two_nodes().running(a_pod("busy", 2, node="n0"))
+    scene = two_nodes().running(a_pod("busy", cpu=2, node="n0"))
     gang = scene.uniform("g", 1)
     plan = seated(scene, gang, g_0="n0")
 
     assert "cpu" in (validate(plan, gang, scene.cluster) or "")
-    assert validate(plan, gang, scene.cluster, evicted=frozenset({"uid-busy"})) is None
+    assert validate(plan, gang, scene.cluster, evicted=frozenset({"pod-busy"})) is None
 
 
 def test_seats_held_for_others_count():
@@ -72,11 +73,11 @@ def test_init_containers_sidecars_and_overhead_are_added_up():
     request = {"resources": {"requests": {"cpu": "500m"}}}
     heavy = a_pod(
         "g-0",
-        1,
+        cpu=1,
         initContainers=[{**request, "restartPolicy": "Always"}, {"resources": {"requests": {"cpu": "1800m"}}}],
     )
     assert "cpu" in fault(scene, scene.gang("g", heavy), g_0="n0")
-    light = a_pod("h-0", 1, overhead={"cpu": "1100m"})
+    light = a_pod("h-0", cpu=1, overhead={"cpu": "1100m"})
     assert "cpu" in fault(scene, scene.gang("h", light), h_0="n0")
 
 
@@ -89,39 +90,41 @@ def test_the_number_of_pods_of_a_node_is_limited():
     ("node", "pod", "words"),
     [
         ({"labels": {"disk": "slow"}}, {"nodeSelector": {"disk": "fast"}}, "selector"),
-        ({"taints": [{"key": "team", "effect": "NoSchedule"}]}, {}, "taint team"),
+        ({"taints": ["team=:NoSchedule"]}, {}, "taint team"),
         ({"unschedulable": True}, {}, "unschedulable"),
     ],
 )
 def test_rules_about_nodes_are_judged_again(node: dict, pod: dict, words: str):
     scene = Scene().nodes(a_node("n0", **node))
-    assert words in fault(scene, scene.gang("g", a_pod("g-0", 1, **pod)), g_0="n0")
+    assert words in fault(scene, scene.gang("g", a_pod("g-0", cpu=1, **pod)), g_0="n0")
 
 
 def test_a_port_is_not_given_twice():
     scene = two_nodes()
     port = [{"containerPort": 80, "hostPort": 80}]
-    gang = scene.gang("g", *(a_pod(f"g-{i}", 1, ports=port) for i in range(2)))
+    gang = scene.gang("g", *(a_pod(f"g-{i}", cpu=1, container={"ports": port}) for i in range(2)))
     assert "port 80" in fault(scene, gang, g_0="n0", g_1="n0")
 
 
 def test_members_that_repel_each_other_must_be_apart():
     scene = two_nodes()
     rule = apart("kubernetes.io/hostname", job="x")
-    gang = scene.gang("g", *(a_pod(f"g-{i}", 1, labels={"job": "x"}, affinity=rule) for i in range(2)))
+    gang = scene.gang("g", *(a_pod(f"g-{i}", cpu=1, labels={"job": "x"}, affinity=rule) for i in range(2)))
     assert "near" in fault(scene, gang, g_0="n0", g_1="n0")
     assert fault(scene, gang, g_0="n0", g_1="n1") == ""
 
 
 def test_a_running_pod_keeps_others_away():
-    scene = two_nodes().running(a_pod("guard", 1, node="n0", affinity=apart(ZONE, job="x")))
-    gang = scene.gang("g", a_pod("g-0", 1, labels={"job": "x"}))
+    scene = two_nodes().running(a_pod("guard", cpu=1, node="n0", affinity=apart(ZONE, job="x")))
+    gang = scene.gang("g", a_pod("g-0", cpu=1, labels={"job": "x"}))
     assert "kept away by guard" in fault(scene, gang, g_0="n1")
 
 
 def test_required_company_must_be_there():
     scene = two_nodes()
-    gang = scene.gang("g", a_pod("g-0", 1, labels={"role": "lead"}), a_pod("g-1", 1, affinity=near(RACK, role="lead")))
+    gang = scene.gang(
+        "g", a_pod("g-0", cpu=1, labels={"role": "lead"}), a_pod("g-1", cpu=1, affinity=near(RACK, role="lead"))
+    )
     assert "needs" in fault(scene, gang, g_0="n0", g_1="n1")
     assert fault(scene, gang, g_0="n0", g_1="n0") == ""
 
@@ -134,16 +137,16 @@ def test_hard_spreading_is_counted_again():
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"job": "x"}},
     }
-    pods = [a_pod(f"g-{i}", 1, labels={"job": "x"}, topologySpreadConstraints=[rule]) for i in range(2)]
+    pods = [a_pod(f"g-{i}", cpu=1, labels={"job": "x"}, topologySpreadConstraints=[rule]) for i in range(2)]
     assert "unevenly" in fault(scene, scene.gang("g", *pods), g_0="n0", g_1="n0")
 
 
 def test_a_claim_for_one_pod_has_one_user():
     scene = two_nodes()
-    claim = {"metadata": {"name": "c", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOncePod"]}}
+    claim = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {"accessModes": ["ReadWriteOncePod"]}}
     scene.cluster.change("PersistentVolumeClaim", msgspec.convert(claim, PersistentVolumeClaim))
     volume = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
-    gang = scene.gang("g", *(a_pod(f"g-{i}", 1, volumes=volume) for i in range(2)))
+    gang = scene.gang("g", *(a_pod(f"g-{i}", cpu=1, volumes=volume) for i in range(2)))
     assert "claim c" in fault(scene, gang, g_0="n0", g_1="n1")
 
 
@@ -151,10 +154,10 @@ def test_a_volume_must_be_in_reach():
     scene = two_nodes()
     term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r0"]}]}
     volume = {"metadata": {"name": "pv"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}}
-    claim = {"metadata": {"name": "c", "namespace": "default"}, "spec": {"volumeName": "pv"}}
+    claim = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {"volumeName": "pv"}}
     scene.cluster.change("PersistentVolume", msgspec.convert(volume, PersistentVolume))
     scene.cluster.change("PersistentVolumeClaim", msgspec.convert(claim, PersistentVolumeClaim))
-    gang = scene.gang("g", a_pod("g-0", 1, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+    gang = scene.gang("g", a_pod("g-0", cpu=1, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
     assert "cannot reach" in fault(scene, gang, g_0="n1")
     assert fault(scene, gang, g_0="n0") == ""
 
@@ -189,7 +192,7 @@ def test_nobody_sits_twice_and_no_stranger_sits():
 
 def test_a_false_proof_of_any_kind_is_refuted():
     scene = two_nodes()
-    gang = scene.gang("g", a_pod("g-0", 1), a_pod("g-1", 2))
+    gang = scene.gang("g", a_pod("g-0", cpu=1), a_pod("g-1", cpu=2))
     shapes = [member.shape.id for member in gang.members]
 
     counting = Infeasible(CountingProof(gang.key, ()))

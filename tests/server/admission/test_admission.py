@@ -43,25 +43,25 @@ async def refusal(client: LocalClient, resource: Resource, name: str, spec: Any 
     return caught.value
 
 
-def a_pod(**spec: Any) -> dict[str, Any]:
+def pod_spec(**spec: Any) -> dict[str, Any]:
     return {"containers": [{"name": "c", "image": "i"}], **spec}
 
 
-def a_group(**spec: Any) -> dict[str, Any]:
+def group_spec(**spec: Any) -> dict[str, Any]:
     return {"schedulingPolicy": {"gang": {"minCount": 1}}, **spec}
 
 
-def a_composite(**spec: Any) -> dict[str, Any]:
+def composite_spec(**spec: Any) -> dict[str, Any]:
     reference = {"workloadName": "w", "templateName": "t"}
     return {"schedulingPolicy": {"gang": {"minGroupCount": 1}}, "workloadRef": reference, **spec}
 
 
-GROUPS = [(POD_GROUPS, a_group, "pod group"), (COMPOSITE_POD_GROUPS, a_composite, "composite pod group")]
+GROUPS = [(POD_GROUPS, group_spec, "pod group"), (COMPOSITE_POD_GROUPS, composite_spec, "composite pod group")]
 
 
 async def test_nothing_is_created_in_a_namespace_that_does_not_exist(client: LocalClient):
     with pytest.raises(ApiError) as caught:
-        await client.create(PODS, {"metadata": {"name": "p"}, "spec": a_pod()}, "nowhere")
+        await client.create(PODS, {"metadata": {"name": "p"}, "spec": pod_spec()}, "nowhere")
 
     assert (caught.value.code, caught.value.message) == (404, 'namespaces "nowhere" not found')
 
@@ -76,7 +76,7 @@ async def test_some_namespaces_may_not_be_deleted(client: LocalClient, name: str
 
 
 async def test_a_pod_without_a_class_has_priority_zero(client: LocalClient):
-    spec = (await create(client, PODS, "p", a_pod()))["spec"]
+    spec = (await create(client, PODS, "p", pod_spec()))["spec"]
 
     assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
     assert "priorityClassName" not in spec
@@ -85,7 +85,7 @@ async def test_a_pod_without_a_class_has_priority_zero(client: LocalClient):
 async def test_a_pod_takes_priority_and_policy_from_its_class(client: LocalClient):
     await create(client, PRIORITY_CLASSES, "meek", value=20, preemptionPolicy="Never")
 
-    spec = (await create(client, PODS, "p", a_pod(priorityClassName="meek")))["spec"]
+    spec = (await create(client, PODS, "p", pod_spec(priorityClassName="meek")))["spec"]
 
     assert (spec["priority"], spec["preemptionPolicy"]) == (20, "Never")
 
@@ -93,8 +93,8 @@ async def test_a_pod_takes_priority_and_policy_from_its_class(client: LocalClien
 async def test_the_default_class_is_for_those_who_name_none(client: LocalClient):
     await create(client, PRIORITY_CLASSES, "usual", value=7, globalDefault=True)
 
-    pod = (await create(client, PODS, "p", a_pod()))["spec"]
-    group = (await create(client, POD_GROUPS, "g", a_group()))["spec"]
+    pod = (await create(client, PODS, "p", pod_spec()))["spec"]
+    group = (await create(client, POD_GROUPS, "g", group_spec()))["spec"]
 
     assert (pod["priorityClassName"], pod["priority"]) == ("usual", 7)
     assert (group["priorityClassName"], group["priority"]) == ("usual", 7)
@@ -110,7 +110,7 @@ async def test_there_is_one_default_class(client: LocalClient):
 
 
 async def test_a_pod_may_not_invent_its_priority(client: LocalClient):
-    error = await refusal(client, PODS, "p", a_pod(priority=9))
+    error = await refusal(client, PODS, "p", pod_spec(priority=9))
 
     assert error.code == 403
     assert error.message == (
@@ -120,7 +120,7 @@ async def test_a_pod_may_not_invent_its_priority(client: LocalClient):
 
 
 async def test_the_system_classes_exist(client: LocalClient):
-    spec = (await create(client, PODS, "p", a_pod(priorityClassName="system-node-critical")))["spec"]
+    spec = (await create(client, PODS, "p", pod_spec(priorityClassName="system-node-critical")))["spec"]
 
     assert spec["priority"] == 2_000_001_000
 
@@ -162,17 +162,17 @@ async def test_what_a_group_says_beside_its_class_must_agree(
 
 
 async def test_a_group_cannot_use_a_system_class(client: LocalClient):
-    error = await refusal(client, POD_GROUPS, "g", a_group(priorityClassName="system-node-critical"))
+    error = await refusal(client, POD_GROUPS, "g", group_spec(priorityClassName="system-node-critical"))
 
     assert error.code == 422
     assert [cause["field"] for cause in error.details["causes"]] == ["spec.priority"]
 
 
 async def test_new_groups_are_protected_once(client: LocalClient):
-    group = await create(client, POD_GROUPS, "g", a_group())
-    composite = await create(client, COMPOSITE_POD_GROUPS, "c", a_composite())
+    group = await create(client, POD_GROUPS, "g", group_spec())
+    composite = await create(client, COMPOSITE_POD_GROUPS, "c", composite_spec())
     again = await client.create(
-        POD_GROUPS, {"metadata": {"name": "h", "finalizers": [POD_GROUP_PROTECTION]}, "spec": a_group()}, "default"
+        POD_GROUPS, {"metadata": {"name": "h", "finalizers": [POD_GROUP_PROTECTION]}, "spec": group_spec()}, "default"
     )
 
     assert group["metadata"]["finalizers"] == [POD_GROUP_PROTECTION]
@@ -181,20 +181,20 @@ async def test_new_groups_are_protected_once(client: LocalClient):
 
 
 async def test_a_pod_runs_as_the_default_account(client: LocalClient):
-    spec = (await create(client, PODS, "p", a_pod()))["spec"]
+    spec = (await create(client, PODS, "p", pod_spec()))["spec"]
 
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
 
 
 async def test_an_account_that_is_named_must_exist(client: LocalClient):
-    error = await refusal(client, PODS, "p", a_pod(serviceAccountName="robot"))
+    error = await refusal(client, PODS, "p", pod_spec(serviceAccountName="robot"))
 
     assert error.code == 403
     assert 'error looking up service account default/robot: serviceaccount "robot" not found' in error.message
 
 
 async def test_a_pod_stays_on_a_lost_node_for_five_minutes(client: LocalClient):
-    tolerations = (await create(client, PODS, "p", a_pod()))["spec"]["tolerations"]
+    tolerations = (await create(client, PODS, "p", pod_spec()))["spec"]["tolerations"]
 
     assert [(each["key"], each["tolerationSeconds"]) for each in tolerations] == [
         ("node.kubernetes.io/not-ready", 300),
@@ -205,7 +205,7 @@ async def test_a_pod_stays_on_a_lost_node_for_five_minutes(client: LocalClient):
 async def test_a_pod_that_speaks_of_lost_nodes_is_taken_at_its_word(client: LocalClient):
     everything = [{"operator": "Exists"}]
 
-    spec = (await create(client, PODS, "p", a_pod(tolerations=everything)))["spec"]
+    spec = (await create(client, PODS, "p", pod_spec(tolerations=everything)))["spec"]
 
     assert spec["tolerations"] == everything
 

@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 
 from muster.server.resources.rules import pod as rules
 from muster.server.resources.rules.pod_defaults import pull_policy
-
-
-def a_pod(**spec: Any) -> dict[str, Any]:
-    body = {"containers": [{"name": "main", "image": "busybox"}], **spec}
-    return {"metadata": {"name": "p", "namespace": "default"}, "spec": body}
+from muster.testing import a_pod
 
 
 def defaulted(**spec: Any) -> dict[str, Any]:
-    pod = a_pod(**spec)
+    pod = a_pod("p", **spec)
     rules.default(pod)
     rules.prepare(pod, None, "")
     return pod
@@ -56,7 +52,7 @@ def test_a_plain_pod_gets_kubernetes_defaults():
 
 
 def test_a_new_pod_is_pending_whatever_its_author_says():
-    pod = a_pod()
+    pod = a_pod("p")
     pod["status"] = {"phase": "Running"}
 
     rules.default(pod)
@@ -144,7 +140,7 @@ def test_what_people_get_wrong_is_refused_at_its_field(spec: dict[str, Any], fie
     ],
 )
 def test_resources_that_make_no_sense_are_refused(resources: dict[str, Any]):
-    pod = a_pod(containers=[{"name": "a", "image": "i", "resources": resources}])
+    pod = a_pod("p", containers=[{"name": "a", "image": "i", "resources": resources}])
     rules.default(pod)
     if "nvidia.com/gpu" in resources.get("requests", {}):
         pod["spec"]["containers"][0]["resources"].pop("limits", None)

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.build.examples import examples
 
 from muster.api.errors import ApiError
 from muster.api.resources import (
@@ -119,7 +120,7 @@ def spoilt(draw: st.DrawFn) -> tuple[Resource, dict[str, Any]]:
 
 
 @given(spoilt())
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_field_can_crash_the_server(case: tuple[Resource, dict[str, Any]]):
     resource, obj = case
 

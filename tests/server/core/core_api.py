@@ -127,16 +127,5 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 GROUPS = "/apis/scheduling.k8s.io/v1alpha3/namespaces/default/podgroups"
 
 
-def a_pod(name: str = "p", *, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    meta: dict[str, Any] = {"name": name}
-    if labels:
-        meta["labels"] = labels
-    return {"metadata": meta, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
-
-
 def a_config_map(name: str = "c", **data: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "data": data}
-
-
-def a_gang(name: str = "g", minimum: int = 2) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}}

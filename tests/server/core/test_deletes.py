@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from core_api import CONFIG_MAPS, GROUPS, PODS, Api, a_config_map, a_gang, a_pod
+from core_api import CONFIG_MAPS, GROUPS, PODS, Api, a_config_map
 
 from muster.server import metadata
+from muster.testing import a_pod, a_pod_group
 
 RUNNING = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -65,7 +66,7 @@ async def test_a_pod_that_has_ended_goes_at_once(api: Api) -> None:
 
 
 async def test_a_finalizer_holds_the_object_until_it_is_removed(api: Api) -> None:
-    await api.post(GROUPS, a_gang("g"))
+    await api.post(GROUPS, a_pod_group("g", min_count=2))
     asked = await api.delete(f"{GROUPS}/g")
     held = await api.get(f"{GROUPS}/g")
     freed = await api.merge(f"{GROUPS}/g", {"metadata": {"finalizers": []}})

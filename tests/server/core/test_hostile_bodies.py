@@ -7,11 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from core_api import Api, a_gang, a_pod
+from core_api import Api
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.build.examples import examples
+from tests.build.manifests import in_version
 
 from muster.server.request import Response
+from muster.testing import a_pod, a_pod_group
 
 COLLECTIONS = {
     "pods": "/api/v1/namespaces/default/pods",
@@ -85,7 +88,7 @@ def world() -> Any:
     api = loop.run_until_complete(Api().start())
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     workload = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    group = a_gang("victim")
+    group = in_version(a_pod_group("victim", min_count=2), "v1alpha2")
     seeds = {
         "pods": a_pod("victim"),
         "nodes": {"metadata": {"name": "victim"}},
@@ -101,7 +104,7 @@ def world() -> Any:
     loop.close()
 
 
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @FUZZ

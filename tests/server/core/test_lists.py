@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from core_api import CONFIG_MAPS, PODS, Api, a_config_map, a_pod
+from core_api import CONFIG_MAPS, PODS, Api, a_config_map
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.build.examples import examples
 
 from muster.server import object_lister
 from muster.server.store import table as store_table
+from muster.testing import a_pod
 
 
 async def many(api: Api, count: int) -> None:
@@ -203,7 +205,7 @@ async def test_events_are_selected_and_shown_in_both_groups(api: Api) -> None:
     assert (await api.get(f"{new}/e")).body["note"] == "hello"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.sampled_from(["add", "del", "set"]), max_size=12), st.integers(1, 4))
 def test_paging_through_any_history_equals_the_list_at_its_first_page(steps: list[str], limit: int) -> None:
     async def scenario() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from core_api import PODS, Api, a_pod
+from core_api import PODS, Api
 
 from muster.server.request import Response
+from muster.testing import a_pod
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_api import GROUPS, NODES, PODS, TABLE, Api, a_gang, a_pod
+from core_api import GROUPS, NODES, PODS, TABLE, Api
 
 from muster.server.resources.columns import duration
+from muster.testing import a_pod, a_pod_group
 
 
 async def table(api: Api, path: str, **query: str) -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ async def test_pod_groups_show_policy_members_and_status(api: Api) -> None:
     ],
 )
 async def test_the_status_of_a_group_in_one_word(api: Api, conditions: list[tuple[str, str, str]], status: str) -> None:
-    await api.post(GROUPS, a_gang("g"))
+    await api.post(GROUPS, a_pod_group("g", min_count=2))
     entries = [
         {"type": type, "status": value, "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
         for type, value, reason in conditions

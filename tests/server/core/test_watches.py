@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from core_api import CONFIG_MAPS, PODS, TABLE, Api, a_config_map, a_pod
+from core_api import CONFIG_MAPS, PODS, TABLE, Api, a_config_map
 
 from muster.server import object_lister
 from muster.server.request import WatchStream
 from muster.server.store import table as store_table
+from muster.testing import a_pod
 
 
 def seen(events: list[dict[str, Any]]) -> list[tuple[str, str]]:

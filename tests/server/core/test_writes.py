@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_api import CONFIG_MAPS, GROUPS, NODES, PODS, Api, a_config_map, a_gang, a_pod
+from core_api import CONFIG_MAPS, GROUPS, NODES, PODS, Api, a_config_map
 
 from muster.server import metadata
 from muster.server.core import ApiServer
@@ -13,6 +13,7 @@ from muster.server.request import Request, User
 from muster.server.resources.kind import Write
 from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
+from muster.testing import a_pod, a_pod_group
 
 # Create
 
@@ -164,8 +165,8 @@ async def test_an_update_without_a_resource_version_is_unconditional(api: Api) -
 
 
 async def test_groups_refuse_an_unconditional_update(api: Api) -> None:
-    await api.post(GROUPS, a_gang("g"))
-    refused = await api.put(f"{GROUPS}/g", a_gang("g", 3))
+    await api.post(GROUPS, a_pod_group("g", min_count=2))
+    refused = await api.put(f"{GROUPS}/g", a_pod_group("g", min_count=3))
     assert refused.code == 422
     assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in refused.body["message"]
 
@@ -221,7 +222,7 @@ async def test_generation_counts_changes_of_the_spec_only(api: Api) -> None:
 
 
 async def test_status_and_spec_are_written_apart(api: Api) -> None:
-    await api.post(GROUPS, {**a_gang("g"), "status": {"conditions": []}})
+    await api.post(GROUPS, {**a_pod_group("g", min_count=2), "status": {"conditions": []}})
     condition = {
         "type": "PodGroupInitiallyScheduled",
         "status": "True",

@@ -7,6 +7,7 @@ from hostile_world import World
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openapi_requests import Document
+from tests.build.examples import examples
 
 FUZZ = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -22,14 +23,14 @@ def test_every_operation_answers_good_and_bad_requests(world: World, document: D
             world.ask(*document.case(seed * 1_000 + operation, operation))
 
 
-@settings(FUZZ, max_examples=1_500)
+@settings(FUZZ, max_examples=examples(1_500))
 @given(seed=st.integers(0, 2**48))
 def test_no_request_makes_the_server_fail(world: World, document: Document, seed: int) -> None:
     world.ask(*document.case(seed))
 
 
 @pytest.mark.slow
-@settings(FUZZ, max_examples=60_000)
+@settings(FUZZ, max_examples=examples(60_000))
 @given(seed=st.integers(0, 2**48))
 def test_no_request_of_very_many_makes_the_server_fail(world: World, document: Document, seed: int) -> None:
     world.ask(*document.case(seed))

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openapi_requests import NUMBERS, WORDS
 from protobuf_messages import body as protobuf_body
+from tests.build.examples import examples
 
 from muster.server import schema
 from muster.server.request import PROTOBUF
@@ -110,19 +111,19 @@ def send_patch(world: World, seed: int) -> None:
     world.ask("PATCH", place, msgspec.json.encode(patch), f"application/{media}", query)
 
 
-@settings(FUZZ, max_examples=500)
+@settings(FUZZ, max_examples=examples(500))
 @given(seed=SEEDS)
 def test_protobuf_bodies(world: World, seed: int) -> None:
     send_protobuf(world, seed)
 
 
-@settings(FUZZ, max_examples=500)
+@settings(FUZZ, max_examples=examples(500))
 @given(seed=SEEDS)
 def test_patches_with_directives(world: World, seed: int) -> None:
     send_patch(world, seed)
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=examples(300))
 @given(
     body=st.binary(max_size=120),
     prefix=st.sampled_from([b"", b"k8s\x00", b"{", b"[", b"- ", b"{'a':", b"%TAG", b'{"metadata":']),
@@ -137,7 +138,7 @@ def test_bytes_without_meaning(world: World, body: bytes, prefix: bytes, content
     world.ask(method, place, prefix + body, content)
 
 
-@settings(FUZZ, max_examples=200)
+@settings(FUZZ, max_examples=examples(200))
 @given(
     path=st.lists(
         st.sampled_from(
@@ -157,7 +158,7 @@ def test_paths_and_headers_of_any_form(world: World, path: list[str], method: st
 
 
 @pytest.mark.slow
-@settings(FUZZ, max_examples=20_000)
+@settings(FUZZ, max_examples=examples(20_000))
 @given(seed=SEEDS)
 def test_very_many_protobuf_bodies_and_patches(world: World, seed: int) -> None:
     send_protobuf(world, seed)

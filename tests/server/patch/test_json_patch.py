@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from muster.api.errors import ApiError
 from muster.server.patch import json_patch
+from tests.build.examples import examples
 
 
 def patched(document: dict[str, Any], *operations: dict[str, Any]) -> Any:
@@ -192,7 +193,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(DOCUMENTS, OPERATIONS)
 def test_it_agrees_with_a_naive_model_and_changes_nothing_it_was_given(document: Any, operations: list[dict[str, Any]]):
     before = json.dumps([document, operations])

@@ -14,6 +14,7 @@ from history import check_clients, check_log
 from load import LOST, PODS, Wire, Writer
 from process import Server
 
+pytestmark = pytest.mark.slow
 ROOM = 1_500_000
 
 

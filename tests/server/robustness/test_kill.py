@@ -88,6 +88,7 @@ async def until_killed(work: Callable[[], Awaitable[None]], killed: asyncio.Even
             await asyncio.wait_for(killed.wait(), 0.5)
 
 
+@pytest.mark.slow
 async def test_three_kills_lose_nothing(tmp_path: Path) -> None:
     siege = Siege(tmp_path, seed=1)
     for _ in range(3):

@@ -20,6 +20,7 @@ from muster.server.store.records import Record
 from muster.server.store.sqlite import SqliteStore
 from muster.server.watch import BOOKMARK, Event, Watch
 
+pytestmark = pytest.mark.slow
 Bug = Callable[[pytest.MonkeyPatch], None]
 _rng = random.Random(7)
 

@@ -126,7 +126,7 @@ class _View:
             pod, wanted = self.pods[shape], self.requests[shape]
             rules = NodeRules(pod)
             repelling = list(self.running.repelling())
-            known = {}
+            known = dict[str, int]()
             for name in self.everywhere:
                 node = self.cluster.node_objects[name]
                 if rules.refusal(node) is None and not self._repelled(pod, node, repelling):

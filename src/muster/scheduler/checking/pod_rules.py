@@ -59,7 +59,7 @@ class RunningPods:
                 continue
             if (
                 near is not None
-                and carried.term.namespace_conditions is None
+                and carried.term.namespace_requirements is None
                 and namespaces.isdisjoint(carried.term.namespaces)
             ):
                 continue

@@ -12,6 +12,7 @@ from dataclasses import replace
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import preempt
 from muster.scheduler.cycle.binding import bind
+from muster.scheduler.cycle.confirm import confirmed
 from muster.scheduler.cycle.evaluate import MOST_SHAPES, Evaluation, current_request, evaluate
 from muster.scheduler.cycle.report import clear_nominations, report_groups, report_pod
 from muster.scheduler.cycle.requeue import capacity_of
@@ -40,6 +41,7 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     domains = evaluation.domains
     if domains.domains:
         state.measurements.add_domains(replace(domains, profile=state.scheduler_of(entity)))
+    evaluation.verdict = confirmed(state, entity, evaluation)
     match evaluation.verdict:
         case Placed() as placed:
             wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))

@@ -118,6 +118,10 @@ class Scheduler:
         """The domains evaluated since they were last taken."""
         return self.state.measurements.take_domains()
 
+    def take_proofs(self) -> dict[str, int]:
+        """What became of proofs of infeasibility since they were last taken."""
+        return self.state.measurements.take_proofs()
+
     def pending(self) -> int:
         """How many pods wait."""
         return sum(1 for member in self.state.forest.members.values() if member.state == PENDING)

@@ -134,10 +134,9 @@ def ranked(
         top = scores == scores.max()
         feasible, scores = feasible[top], scores[top]
     seed, label = placement.cluster.seed, placement.cluster.label_column(domains.key).values
-    order = sorted(
-        (-points, domain_rank(seed, label[value]), value)
-        for points, value in zip(scores.tolist(), feasible.tolist(), strict=True)
-    )
+    points: list[int] = scores.tolist()
+    values: list[int] = feasible.tolist()
+    order = sorted((-each, domain_rank(seed, label[value]), value) for each, value in zip(points, values, strict=True))
     return [(-negative, value) for negative, _, value in order]
 
 

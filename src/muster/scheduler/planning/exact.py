@@ -21,6 +21,8 @@ from muster.scheduler.planning.first_fit import finish
 from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
 
+Floats = NDArray[np.float64]
+
 # A step is about 40 microseconds of work: so many patterns are generated, or classes evaluated, in one.
 PATTERNS_PER_STEP = 8
 
@@ -72,6 +74,15 @@ class BudgetSpent:
 
 
 Answer = NDArray[np.int64] | DualCertificate | Exhausted | BudgetSpent
+
+
+Counts = tuple[int, ...]  # of each type, still to be covered
+
+
+State = tuple[int, int, int]  # class, first pattern that may be used, nodes left in the class
+
+
+Bound = tuple[tuple[int, ...], list[int], list[int]]  # weights, best of each class, sum over this class and later ones
 
 
 def decide(instance: PackingInstance, budget: Budget) -> Answer:
@@ -208,10 +219,10 @@ class _Cover:
     sizes: Ints
     budget: Budget
     gave_up: bool = False
-    chosen: list[tuple[int, int, int]] = field(default_factory=list)  # class, pattern, nodes
-    failed: dict[tuple[int, int, int], list[tuple[int, ...]]] = field(default_factory=dict)
-    bounds: list[tuple[tuple[int, ...], list[int], list[int]]] = field(default_factory=list)
-    usage: list[NDArray[np.float64]] = field(default_factory=list)  # nodes per pattern, averaged over the rounds
+    chosen: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])  # class, pattern, nodes
+    failed: dict[State, list[Counts]] = field(default_factory=dict[State, list[Counts]])
+    bounds: list[Bound] = field(default_factory=list[Bound])
+    usage: list[Floats] = field(default_factory=list[Floats])  # nodes per pattern, averaged over the rounds
 
     def certificate(self) -> DualCertificate | None:
         """Weights under which the need weighs more than the nodes hold, if any are found."""

@@ -82,7 +82,7 @@ class NodeMatrix:
 
     def everywhere(self, mask: Mask | None = None) -> NodeSet:
         """All nodes, or those of a mask."""
-        nodes = np.arange(self.size) if mask is None else np.flatnonzero(mask)
+        nodes: Ints = np.arange(self.size, dtype=np.int64) if mask is None else np.flatnonzero(mask)
         return self._sets.setdefault(nodes.tobytes(), NodeSet(nodes, self.size))
 
     def domains(self, nodes: NodeSet, key: str) -> dict[int, NodeSet]:

@@ -35,7 +35,7 @@ class TriedDomains:
 
     symmetry: DomainSymmetry
     others: list[int] | None  # bits of the node sets in play elsewhere; None if no two domains can be compared
-    failed: set[object] = field(default_factory=set)
+    failed: set[object] = field(default_factory=set[object])
 
     def has_symmetric(self, domain: NodeSet) -> bool:
         """Whether a domain that is symmetric to this one failed."""
@@ -63,7 +63,7 @@ class DomainSymmetry:
     """Decides which domains are symmetric for a decision."""
 
     matrix: NodeMatrix
-    _contents: dict[NodeSet, bytes] = field(default_factory=dict)
+    _contents: dict[NodeSet, bytes] = field(default_factory=dict[NodeSet, bytes])
 
     def tried_domains(
         self, request: GroupRequest, nodes: NodeSet, rest: tuple[Task, ...], scoped: tuple[ScopedRequest, ...]

@@ -36,6 +36,9 @@ DEEPEST = 250  # decisions one after the other
 ChosenDomain = tuple[GroupRequest, int]  # a constrained group and the value id of its domain
 
 
+Packing = tuple[tuple[ScopedRequest, ...], list[PackedPods]]  # requests, and where their pods are placed
+
+
 @dataclass(slots=True)
 class Found:
     """A placement of the minimum, as counts."""
@@ -67,10 +70,10 @@ class TreeSearch:
     tried_domains: int = 0
     classes: int = 0
     certificate: tuple[PackingInstance, DualCertificate] | None = None
-    _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict)
-    _numbers: dict[object, int] = field(default_factory=dict)
-    _failed: set[object] = field(default_factory=set)
-    _packed: dict[object, tuple[tuple[ScopedRequest, ...], list[PackedPods]] | None] = field(default_factory=dict)
+    _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict[tuple[object, NodeSet], bool])
+    _numbers: dict[object, int] = field(default_factory=dict[object, int])
+    _failed: set[object] = field(default_factory=set[object])
+    _packed: dict[object, Packing | None] = field(default_factory=dict[object, Packing | None])
     _symmetry: DomainSymmetry = field(init=False)
     _bounds: DomainBounds = field(init=False)
 
@@ -276,7 +279,7 @@ class TreeSearch:
             self._packed[key] = self._pack(part)
         return self._packed[key] is not None
 
-    def _pack(self, part: tuple[ScopedRequest, ...]) -> tuple[tuple[ScopedRequest, ...], list[PackedPods]] | None:
+    def _pack(self, part: tuple[ScopedRequest, ...]) -> Packing | None:
         self.budget.spend(INSTANCE_COST)
         instance = PackingInstance(self.matrix, part)
         placed = pack(instance, self.budget)

@@ -268,7 +268,7 @@ class _Selector:
         return not any(_required_affinity(pod) or pod.spec.topology_spread_constraints for pod in pods)
 
     def _irreducible(self, victims: list[Victim]) -> list[Victim]:
-        """Reprieve every victim without which the rest suffices: first those that violate a budget, then the dearest."""
+        """The victims less every one that the rest suffices without: those over a budget first, then the dearest."""
         if len(victims) > MOST_REPLANNED:
             return victims
         kept, untried = list(victims), sorted(victims, key=self.cost.single)

@@ -49,13 +49,13 @@ class CountableShape:
 
     def conflicts(self, footprint: Footprint) -> int:
         """How many ports of a pod conflict with those of the shape."""
-        return sum(any(port.clashes(mine) for mine in self.ports) for port in footprint.requirements.ports)
+        return sum(any(port.conflicts(mine) for mine in self.ports) for port in footprint.requirements.ports)
 
     def port_room(self, cluster: Cluster) -> Ints:
         """One per node, less the ports there that conflict."""
         room = np.ones(cluster.size, dtype=np.int64)
         for carried, count in cluster.pod_counts.carried():
-            if isinstance(carried, HostPort) and any(carried.clashes(mine) for mine in self.ports):
+            if isinstance(carried, HostPort) and any(carried.conflicts(mine) for mine in self.ports):
                 room -= count.column[: cluster.size]
         return room
 

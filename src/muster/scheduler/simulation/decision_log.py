@@ -71,11 +71,13 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 class SchedulerProtocol(Protocol):
-    """What a replay needs of a scheduler."""
+    """What the engine and a replay need of a scheduler."""
 
     def handle(self, event: Event, now: float) -> None: ...
 
     def next(self, now: float) -> list[Decision]: ...
+
+    def wake_at(self, now: float) -> float | None: ...
 
 
 class BadLog(Exception):

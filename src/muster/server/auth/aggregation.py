@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing
 
 import msgspec
 
 from muster.api.errors import ApiError
-from muster.client.following import follow
+from muster.client.clock import SystemClock
 from muster.client.protocol import Client
+from muster.client.reflector import Reflector, StoreFunctions
 from muster.server.auth.bootstrap import CLUSTER_ROLES
 from muster.server.auth.rbac import Authorizer, RoleName
 
@@ -27,15 +27,23 @@ class RoleAggregation:
     def __init__(self, client: Client, authorizer: Authorizer) -> None:
         self._client = client
         self._authorizer = authorizer
+        self._changed = asyncio.Event()
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
-        changes = follow(self._client, CLUSTER_ROLES, pause=asyncio.sleep, into=RoleName)
-        async with aclosing(changes):
-            async for _ in changes:
-                # Any role may be part of any aggregate, and there are few of either: look at them all.
+        store = StoreFunctions(self._role_changed, self._role_changed, self._role_changed)
+        roles = Reflector(self._client, CLUSTER_ROLES, store, SystemClock(), into=RoleName)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(roles.run())
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
                 await self._bring_up_to_date()
                 self.ready.set()
+
+    def _role_changed(self, _: object) -> None:
+        """Any role may be part of any aggregate, and there are few of either: all of them are looked at."""
+        self._changed.set()
 
     async def _bring_up_to_date(self) -> None:
         for name, rules in self._authorizer.policy.outdated_aggregates():

@@ -1,0 +1,101 @@
+"""The binding of a pod, carried through until its outcome is known.
+
+A refusal is an outcome. A conflict, a server error or a missing answer does not say whether the binding took place, so
+the pod is read: bound to our node is success however it came about; bound elsewhere, deleted or being deleted is
+failure; only a pod that is still unbound is bound again. While the server cannot be reached the outcome is waited for,
+never guessed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from muster.api.errors import ApiError
+from muster.api.resources import PODS
+from muster.client.backoff import Backoff, is_transient
+from muster.client.clock import Clock
+from muster.client.error_text import error_text
+from muster.client.objects import metadata, part
+from muster.client.protocol import Client, Obj
+from muster.engine.api_calls.call import BIND, ApiCall
+from muster.logs import V, keys
+from muster.scheduler.interface.decisions import Bind
+from muster.scheduler.interface.events import BindFailed, BindSucceeded, Event
+
+log = logging.getLogger(__name__)
+
+TRIES = 6
+
+
+class BindingCall(ApiCall):
+    """One `Bind`. Reports `BindSucceeded` or `BindFailed`, exactly one of them."""
+
+    rank = BIND
+    call_type = "pod_binding"
+
+    def __init__(self, decision: Bind, client: Client, clock: Clock, report: Callable[[Event], None]) -> None:
+        pod = decision.pod
+        super().__init__(("Pod", pod.namespace, pod.name))
+        self.decision = decision
+        self._client = client
+        self._clock = clock
+        self._report = report
+
+    async def run(self) -> str:
+        error = await self._bind()
+        uid, node = self.decision.pod.uid, self.decision.node
+        where = keys(pod=f"{self.key[1]}/{self.key[2]}", node=node)
+        if error:
+            where["keys"]["err"] = error
+            log.warning("Binding failed", extra=where)
+            self._report(BindFailed(uid, node, error))
+        else:
+            log.log(V(3), "Bound", extra=where)
+            self._report(BindSucceeded(uid, node))
+        return error
+
+    async def _bind(self) -> str:
+        pod, node = self.decision.pod, self.decision.node
+        backoff = Backoff(self._clock, first=0.05, most=5.0)
+        while True:
+            try:
+                await self._client.bind(pod.namespace, pod.name, pod.uid, node)
+                return ""
+            except ApiError as error:
+                if error.code != 409 and not is_transient(error):
+                    return error_text(error, "create", "pods/binding")
+                reason: Exception = error
+            except (ConnectionError, TimeoutError) as error:
+                reason = error
+            outcome = await self._outcome(backoff)
+            if outcome is not None:
+                return outcome
+            if backoff.tries >= TRIES:
+                return error_text(reason, "create", "pods/binding")
+            await backoff.wait(reason)
+
+    async def _outcome(self, backoff: Backoff) -> str | None:
+        """ "" if the pod is bound to our node, why it never will be, or None if it is still unbound."""
+        pod = self.decision.pod
+        while True:
+            try:
+                return self._outcome_in(await self._client.get(PODS, pod.name, pod.namespace))
+            except ApiError as error:
+                if not is_transient(error):
+                    return error_text(error, "get", "pods")
+                await backoff.wait(error)
+            except (ConnectionError, TimeoutError) as error:
+                log.log(V(2), "Looking up a bind", extra=keys(pod=f"{pod.namespace}/{pod.name}", err=str(error)))
+                await backoff.wait(error)
+
+    def _outcome_in(self, found: Obj) -> str | None:
+        meta = metadata(found)
+        if self.decision.pod.uid and meta.get("uid") != self.decision.pod.uid:
+            return "the pod was deleted and another one has its name"
+        node = part(found, "spec").get("nodeName")
+        if node:
+            return "" if node == self.decision.node else f"the pod is already bound to node {node}"
+        if meta.get("deletionTimestamp"):
+            return "the pod is being deleted"
+        return None

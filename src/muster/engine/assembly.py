@@ -1,0 +1,122 @@
+"""Builds the parts of an engine in one call, once it is known what the server serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from muster.api.resources import PODS
+from muster.api.types import Pod
+from muster.client.clock import Clock
+from muster.client.event_recorder import EventRecorder, SeriesFormat
+from muster.client.protocol import Client
+from muster.engine.api_calls.event import DecidedEvents
+from muster.engine.api_discovery import ServedApis
+from muster.engine.api_dispatcher import ApiDispatcher
+from muster.engine.call_queue import CallQueue
+from muster.engine.decision_log import DecisionLog
+from muster.engine.event_source import EventSource
+from muster.engine.group_membership import membership
+from muster.engine.inbox import Inbox
+from muster.engine.latest_objects import LatestObjects
+from muster.engine.leader_election import Elector
+from muster.engine.lease_thread import ElectorThread
+from muster.engine.metrics import Metrics
+from muster.engine.settings import Settings
+from muster.scheduler.interface.decisions import RecordEvent
+from muster.scheduler.interface.keys import ObjectRef
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an engine is given from outside, and what exists before the server is known."""
+
+    client: Client
+    connect_leases: Callable[[], Client] | None  # a client for the thread that renews the lease; None: no thread
+    settings: Settings
+    config_source: dict[str, Any]
+    clock: Clock
+    inbox: Inbox
+    latest: LatestObjects
+    profile_of: Callable[[ObjectRef], str]
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    """The parts of a running engine."""
+
+    served: ServedApis
+    sources: Mapping[str, EventSource]  # by kind
+    elector: Elector | ElectorThread | None
+    writer: Client  # refuses to write while the lease is not surely ours
+    queue: CallQueue
+    dispatcher: ApiDispatcher
+    decision_log: DecisionLog | None
+
+
+def build(served: ServedApis, given: Surroundings) -> EngineParts:
+    """Make the parts. Nothing is started, except that the decision log is opened."""
+    settings, clock = given.settings, given.clock
+    elector = _elector(given)
+    writer = given.client.fenced(elector.guard) if elector is not None else given.client
+    queue = CallQueue(settings.limits, given.inbox.crashed, given.metrics.call_ended)
+    events = DecidedEvents(
+        EventRecorder(writer, clock, SeriesFormat(settings.instance)),
+        api_version=served.api_version,
+        profile_of=given.profile_of,
+        enabled=served.events,
+    )
+    dispatcher = ApiDispatcher(writer, served, queue, given.latest, events, clock, given.inbox.report)
+    return EngineParts(
+        served=served,
+        sources=_sources(served, given, dispatcher),
+        elector=elector,
+        writer=writer,
+        queue=queue,
+        dispatcher=dispatcher,
+        decision_log=_decision_log(given),
+    )
+
+
+def _elector(given: Surroundings) -> Elector | ElectorThread | None:
+    election = given.settings.election
+    if election is None:
+        return None
+    if given.connect_leases is None:
+        return Elector(given.client, election, given.clock)
+    return ElectorThread(given.connect_leases, election, given.clock)
+
+
+def _sources(served: ServedApis, given: Surroundings, dispatcher: ApiDispatcher) -> dict[str, EventSource]:
+    latest = given.latest
+
+    def label_changed(pod: Pod, note: str) -> None:
+        meta = pod.metadata
+        about = ObjectRef(PODS.kind, meta.namespace, meta.name, meta.uid)
+        dispatcher.record(RecordEvent(about, "Warning", "PodGroupLabelChanged", "Scheduling", note))
+
+    members = membership(served.groups, label_changed)
+
+    def forget_pod(uid: str) -> None:
+        members.forget(uid)
+        latest.forget(uid)
+
+    return {
+        kind: EventSource(
+            given.client,
+            resource,
+            given.inbox.report,
+            given.clock,
+            known=latest.watched(kind),
+            adjust=members if kind == PODS.kind else None,
+            forget=forget_pod if kind == PODS.kind else None,
+        )
+        for kind, resource in served.resources.items()
+    }
+
+
+def _decision_log(given: Surroundings) -> DecisionLog | None:
+    path = given.settings.decision_log
+    return DecisionLog.open(path, given.config_source, given.settings) if path is not None else None

@@ -1,0 +1,56 @@
+"""A snapshot of a live cluster: one list of every kind that a decision needs, decoded into the scheduler's types."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from muster.api.errors import ApiError
+from muster.api.resources import Resource
+from muster.client.paging import list_all
+from muster.client.protocol import Client
+from muster.engine.api_discovery import CRDS, discover
+from muster.engine.event_source import to_hub
+from muster.engine.group_membership import ByField, ByLabel
+from muster.scheduler.interface.events import KINDS
+from muster.scheduler.simulation.snapshot import Snapshot
+
+PAGE = 5000  # asked once, so large pages save round trips
+
+
+async def take_snapshot(client: Client, taken_at: str = "") -> Snapshot:
+    """Everything the scheduler would know now. Raises ApiError 403, naming every right that is missing."""
+    served = await discover(client)
+    kinds = [resource for kind, resource in served.resources.items() if kind in KINDS]
+    found = await asyncio.gather(*(_objects(client, resource) for resource in kinds), return_exceptions=True)
+    objects = dict(_listed(zip(kinds, found, strict=True)))
+    member = ByLabel(lambda pod, why: None) if served.groups == CRDS else ByField()
+    objects["Pod"] = [member(pod) for pod in objects.get("Pod", ())]
+    schedulers = sorted({pod.spec.scheduler_name for pod in objects["Pod"] if pod.spec.scheduler_name})
+    return Snapshot(objects, tuple(schedulers), taken_at)
+
+
+def _listed(answers: Iterable[tuple[Resource, list[Any] | BaseException]]) -> Iterable[tuple[str, list[Any]]]:
+    """The lists by kind, if there is one of every kind."""
+    listed: list[tuple[str, list[Any]]] = []
+    forbidden: list[str] = []
+    for resource, answer in answers:
+        if isinstance(answer, ApiError) and answer.code == 403:
+            forbidden.append(resource.plural)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            listed.append((resource.kind, answer))
+    if forbidden:
+        text = f"listing {', '.join(sorted(forbidden))} in the whole cluster is forbidden to this user"
+        raise ApiError(403, "Forbidden", text)
+    return listed
+
+
+async def _objects(client: Client, resource: Resource) -> list[Any]:
+    kind, convert = KINDS[resource.kind], to_hub(resource)
+    page = await list_all(client, resource, size=PAGE, into=kind if convert is None else None)
+    return page.items if convert is None else [msgspec.convert(convert(item), kind) for item in page.items]

@@ -1,0 +1,136 @@
+"""The task that owns the scheduler: events in, scheduling cycles, decisions out, sleep until something happens.
+
+Until the first lists are complete, and while another process leads, events are taken in and nothing is decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import time
+
+from muster.client.clock import Clock
+from muster.engine.assembly import EngineParts
+from muster.engine.inbox import Inbox
+from muster.engine.metrics import Metrics
+from muster.engine.settings import Settings
+from muster.logs import V, keys
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface.decisions import Decision
+from muster.scheduler.interface.events import CacheSynced, Event
+from muster.scheduler.simulation.decision_log import SchedulerProtocol
+
+log = logging.getLogger(__name__)
+
+
+class SchedulingLoop:
+    """Runs one scheduler with the parts of one engine."""
+
+    def __init__(
+        self,
+        scheduler: SchedulerProtocol,
+        parts: EngineParts,
+        inbox: Inbox,
+        clock: Clock,
+        metrics: Metrics,
+        settings: Settings,
+    ) -> None:
+        self._scheduler = scheduler
+        self._parts = parts
+        self._volume_gate = parts.dispatcher.volume_gate
+        self._inbox = inbox
+        self._clock = clock
+        self._metrics = metrics
+        self._settings = settings
+
+    async def run(self, ready: asyncio.Event) -> None:
+        """Schedule until cancelled; `ready` is set when scheduling begins."""
+        parts = self._parts
+        for source in parts.sources.values():
+            await self._take_events_until(source.synced)
+        if self._settings.tune_gc:
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(50_000, 20, 100)
+        if parts.elector is not None:
+            await self._take_events_until(parts.elector.leading)
+            self._metrics.leading.labels(parts.elector.election.name).set(1)
+        self._take_events()
+        self._handle(CacheSynced(), self._clock.now())
+        log.info("Scheduling", extra=keys(nodes=len(parts.sources["Node"].known)))
+        ready.set()
+        while True:
+            self._take_events()
+            await self._run_cycles()
+            await self._sleep()
+
+    async def _take_events_until(self, until: asyncio.Event) -> None:
+        """Keep the scheduler up to date while it must not decide."""
+        waiting = asyncio.create_task(until.wait())
+        try:
+            while not until.is_set():
+                wakeup = asyncio.create_task(self._inbox.wakeup.wait())
+                await asyncio.wait({waiting, wakeup}, return_when=asyncio.FIRST_COMPLETED)
+                wakeup.cancel()
+                self._take_events()
+        finally:
+            waiting.cancel()
+
+    def _take_events(self) -> None:
+        now = self._clock.now()
+        events = self._inbox.take(self._settings.most_events)
+        for event in events:
+            self._handle(event, now)
+        if events and self._volume_gate.busy:
+            self._volume_gate.review(now)
+
+    def _handle(self, event: Event, now: float) -> None:
+        if self._parts.decision_log is not None:
+            self._parts.decision_log.event(event, now)
+        self._metrics.handled(event, now)
+        self._scheduler.handle(event, now)
+
+    async def _run_cycles(self) -> None:
+        """One scheduling cycle after the other until there is nothing to decide; between two, other tasks run."""
+        while True:
+            now = self._clock.now()
+            began = time.perf_counter()
+            decisions = self._scheduler.next(now)
+            self._measure(decisions, now, began)
+            if not decisions:
+                return
+            log.log(V(4), "Decided", extra=keys(decisions=len(decisions)))
+            self._parts.dispatcher.dispatch(decisions)
+            await asyncio.sleep(0)
+            self._take_events()
+
+    def _measure(self, decisions: list[Decision], now: float, began: float) -> None:
+        if self._parts.decision_log is not None:
+            self._parts.decision_log.cycle(decisions, now)
+        if isinstance(self._scheduler, Scheduler):
+            took = time.perf_counter() - began
+            self._metrics.preemptions_considered(self._scheduler.take_preemptions(), took)
+            self._metrics.domains_evaluated(self._scheduler.take_domains(), took)
+            self._metrics.proofs_checked(self._scheduler.take_proofs())
+        if decisions:
+            self._metrics.decided(decisions, now, time.perf_counter() - began)
+
+    async def _sleep(self) -> None:
+        """Until something happens or something is due."""
+        wakeup = self._inbox.wakeup
+        times = (self._scheduler.wake_at(self._clock.now()), self._volume_gate.next_due())
+        due = [when for when in times if when is not None]
+        if not due:
+            await wakeup.wait()
+            return
+        delay = min(due) - self._clock.now()
+        if delay <= 0:
+            await asyncio.sleep(0)
+            return
+        try:
+            # Not wait_for: in Python 3.11 it can lose a cancellation that comes together with the wakeup.
+            async with asyncio.timeout(delay):
+                await wakeup.wait()
+        except TimeoutError:
+            self._volume_gate.review(self._clock.now())

@@ -1,0 +1,7 @@
+"""The builders of all tests: objects by sentence, and the smallest surroundings that a test needs.
+
+- `objects`: API types, as the scheduler receives them; `manifests`: the same as JSON, beside `muster.testing.builders`.
+- `cluster`, `planning`, `scheduler`: a cluster cache, a planner on it, a whole scheduler with an instant API server.
+- `random_objects`, `random_manifests`, `planning_cases`, `preemption_cases`: drawn from a seed or by hypothesis.
+- `examples`: how many examples a property test runs.
+"""
