@@ -15,7 +15,7 @@ from muster.scheduler.placement.verdict import Budget, Infeasible, Placed, Undec
 from muster.scheduler.planning.plan import DEFAULT_STEPS, plan
 from muster.scheduler.runtime.profile import Profile, default_profile
 from tests.build.cluster import evaluator_of
-from tests.build.objects import a_pod
+from tests.build.objects import a_node, a_pod
 
 
 @dataclass
@@ -93,6 +93,19 @@ class Scene:
             doubt = check_proof(verdict, demand, self.cluster)
             assert doubt is None, doubt
         return Result(self, demand, verdict)
+
+
+def slots(count: int) -> Scene:
+    """So many nodes of one cpu."""
+    return Scene().nodes(*(a_node(f"n{i}", cpu=1) for i in range(count)))
+
+
+def racks(**sizes: int) -> Scene:
+    """Nodes of one cpu, so many in each rack, all in one block."""
+    scene = Scene()
+    for rack, count in sizes.items():
+        scene.nodes(*(a_node(f"{rack}-{i}", cpu=1, rack=rack, block="b0") for i in range(count)))
+    return scene
 
 
 @dataclass

@@ -1,37 +1,83 @@
-"""Trees of groups: minimums at every level, extras that starve nobody, children that choose."""
+"""From a request to a verdict: minimums at every level, extras, what runs already counts."""
 
-import msgspec
+from __future__ import annotations
 
 from muster.scheduler.placement.verdict import Infeasible, Placed
-from tests.build.objects import a_node, a_pod
-from tests.build.planning import Scene
+from tests.build.objects import RACK, a_node, a_pod
+from tests.build.planning import Scene, racks, slots
 
 
-def slots(count: int) -> Scene:
-    return Scene().nodes(*(a_node(f"n{i}", cpu=1) for i in range(count)))
+def test_a_gang_with_room_for_every_member_is_placed():
+    scene = Scene().nodes(*(a_node(f"n{i}", cpu=2) for i in range(3)))
+
+    assert scene.plan(scene.uniform("trainers", 4)).seats_of("trainers") == 4
+
+
+def test_members_beyond_the_minimum_take_what_is_left():
+    scene = slots(5)
+
+    result = scene.plan(scene.uniform("six", 6, min_count=4))
+
+    assert result.seats_of("six") == 5
+
+
+def test_the_minimum_comes_first_in_the_list_of_seats():
+    scene = slots(5)
+    gang = scene.gang("mix", a_pod("late", cpu=1), *(a_pod(f"m{i}", cpu=1) for i in range(3)), min_count=2)
+
+    verdict = scene.plan(gang).verdict
+
+    assert isinstance(verdict, Placed)
+    assert [seat.uid for seat in verdict.assignments[:2]] == ["uid-late", "uid-m0"]
+
+
+def test_without_extras_only_the_minimum_is_seated():
+    scene = slots(5)
+
+    assert scene.plan(scene.uniform("six", 6, min_count=4), extras=False).seats_of("six") == 4
+
+
+def test_late_members_of_a_running_gang_need_no_companions():
+    scene = slots(5)
+    gang = scene.uniform("crew", 2, bound=4, min_count=4)
+
+    assert scene.plan(gang).seats_of("crew") == 2
+
+
+def test_a_running_gang_for_whose_late_members_there_is_no_room_is_infeasible():
+    scene = slots(5)
+    gang = scene.uniform("crew", 2, cpu=2, bound=4, min_count=4)
+
+    verdict = scene.plan(gang).verdict
+
+    assert isinstance(verdict, Infeasible)
+    assert verdict.proof.shortages[0].needed == 1
+
+
+def test_a_gang_with_too_few_members_is_refused_before_anything_is_tried():
+    scene = slots(5)
+
+    verdict = scene.plan(scene.uniform("few", 2, min_count=4)).verdict
+
+    assert isinstance(verdict, Infeasible)
+    assert verdict.steps == 0
+    assert verdict.proof.shortages[0].lacking == (("members", 2),)
+
+
+def test_the_same_demand_gets_the_same_seats_whatever_the_order_of_nodes():
+    nodes = [a_node(f"n{i}", cpu=4) for i in range(7)]
+    seats = []
+    for order in (nodes, nodes[::-1]):
+        scene = Scene(seed=7).nodes(*order)
+        gang = scene.gang("mix", *(a_pod(f"s{i}") for i in range(9)), *(a_pod(f"l{i}", cpu=3) for i in range(5)))
+        seats.append(scene.plan(gang).nodes_of("mix"))
+    assert seats[0] == seats[1]
 
 
 def test_both_children_or_none():
     for room, placed in ((5, False), (6, True)):
         scene = slots(room)
         assert scene.plan(scene.composite("pair", scene.uniform("l", 3), scene.uniform("r", 3))).placed is placed
-
-
-def test_extras_of_one_child_never_starve_a_sibling():
-    scene = slots(5)
-
-    result = scene.plan(scene.composite("root", scene.uniform("greedy", 4, min_count=2), scene.uniform("exact", 3)))
-
-    assert (result.seats_of("greedy"), result.seats_of("exact")) == (2, 3)
-
-
-def test_children_beyond_the_minimum_come_before_extra_members():
-    scene = slots(5)
-    first, second = scene.uniform("first", 4, min_count=2), scene.uniform("second", 3)
-
-    result = scene.plan(scene.composite("root", first, second, min_groups=1))
-
-    assert (result.seats_of("first"), result.seats_of("second")) == (2, 3)
 
 
 def test_enough_children_are_enough():
@@ -67,16 +113,6 @@ def test_quorums_hold_on_every_level():
     assert isinstance(scene.plan(tree(scene)).verdict, Infeasible)
     scene = Scene().nodes(*nodes, a_node("wide2", cpu=3, labels={"kind": "wide"}))
     assert len(scene.plan(tree(scene)).verdict.assignments) == 6
-
-
-def test_small_pods_leave_the_large_node_to_the_sibling_that_needs_it():
-    scene = Scene().nodes(*(a_node(f"n{i}", cpu=2) for i in range(3)), a_node("wide", cpu=3, labels={"kind": "wide"}))
-    picky = scene.gang("b", a_pod("b0", cpu=3, nodeSelector={"kind": "wide"}))
-
-    result = scene.plan(scene.composite("root", scene.uniform("a", 5), picky))
-
-    assert result.nodes_of("b") == {"b0": "wide"}
-    assert "wide" not in result.nodes_of("a").values()
 
 
 def test_a_basic_child_counts_with_one_pod():
@@ -126,22 +162,13 @@ def test_a_branch_without_enough_members_is_skipped_before_placement():
     assert (result.seats_of("a"), result.seats_of("c")) == (0, 3)
 
 
-def test_what_is_short_is_told_for_the_group_that_lacks_it():
-    scene = slots(5)
+def test_members_in_two_domains_are_a_clear_fault_of_that_group_only():
+    scene = racks(r1=3, r2=3)
+    torn = scene.uniform("torn", 2, bound=2, min_count=4, topology=RACK, domains=("r1", "r2"))
 
-    verdict = scene.plan(scene.composite("pair", scene.uniform("l", 3), scene.uniform("r", 3))).verdict
+    alone = scene.plan(torn).verdict
+    beside = scene.plan(scene.composite("root", torn, scene.uniform("fine", 2), min_groups=1))
 
-    assert isinstance(verdict, Infeasible)
-    short = {shortage.group.name: (shortage.seats, shortage.needed) for shortage in verdict.proof.shortages}
-    assert (2, 3) in short.values()
-    assert short["pair"] == (1, 2)
-
-
-def test_of_children_that_compete_the_one_with_the_higher_priority_runs():
-    scene = slots(3)
-    low, high = scene.uniform("low", 2), scene.uniform("high", 3)
-    high = high.with_members(tuple(msgspec.structs.replace(member, priority=10) for member in high.members))
-
-    result = scene.plan(scene.composite("bag", low, high, min_groups=1))
-
-    assert (result.seats_of("low"), result.seats_of("high")) == (0, 3)
+    assert isinstance(alone, Infeasible)
+    assert "r1, r2" in alone.proof.shortages[0].lacking[0][0]
+    assert beside.seats_of("fine") == 2

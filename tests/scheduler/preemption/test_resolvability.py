@@ -1,4 +1,4 @@
-"""Statuses folded up a tree: what holds, what eviction might help, what is hopeless whoever left."""
+"""Statuses of a tree: what holds, where preemption might help, where it cannot."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ from tests.build.planning import Scene
 from tests.build.scheduler import a_world
 
 
+def full_scene() -> Scene:
+    """Two racks of two nodes with 4 cpu each, all of it in use, and one node without a rack."""
+    scene = Scene().nodes(*(a_node(f"n{i}", 4, rack=f"r{i // 2}") for i in range(4)), a_node("loose", 8))
+    return scene.running(*(a_pod(f"busy-{i}", cpu=4, node=f"n{i}") for i in range(4)))
+
+
 @pytest.mark.parametrize(
     ("numbers", "status"),
     [
@@ -25,12 +31,6 @@ from tests.build.scheduler import a_world
 )
 def test_the_four_statuses_follow_from_the_numbers(numbers: tuple[int, int, int, int], status: Status):
     assert resolve(*numbers) is status
-
-
-def full_scene() -> Scene:
-    """Two racks of two nodes with 4 cpu each, all of it in use, and one node without a rack."""
-    scene = Scene().nodes(*(a_node(f"n{i}", 4, rack=f"r{i // 2}") for i in range(4)), a_node("loose", 8))
-    return scene.running(*(a_pod(f"busy-{i}", cpu=4, node=f"n{i}") for i in range(4)))
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,17 @@
-"""Eviction: only when it helps, never more than needed, never half a unit, never in a cycle that binds."""
+"""A preemption from the marks to the binds: what is marked, nominated, deleted, cancelled and reported."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 import pytest
 
 from muster.api import groups as api
 from muster.scheduler.interface import decisions as d
-from tests.build.objects import RACK, a_budget, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.objects import a_basic, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.preemption import HIGH, LOW, a_tree, with_lows
 from tests.build.scheduler import a_world
-
-HIGH, LOW = 100, 10
 
 
 def test_a_gang_evicts_lower_priority_pods_and_then_runs():
@@ -23,52 +24,11 @@ def test_a_gang_evicts_lower_priority_pods_and_then_runs():
     assert len(world.bound("g")) == 3
 
 
-def test_nobody_is_evicted_when_it_would_not_help():
-    world = a_world([a_node("n0", cpu=3)])
-    world.add(a_pod("big", priority=500, node="n0"), *[a_pod(f"low-{i}", priority=LOW, node="n0") for i in range(2)])
-
-    world.add(a_gang("g", 3, priority=HIGH), *pods(3, "g", priority=HIGH)).run()
-
-    assert world.evicted() == []
-    assert world.bound("g") == {}
-    assert world.condition("PodGroup", "g").reason == "Unschedulable"
-
-
-def test_equal_priority_is_safe():
-    world = a_world([a_node("n0", cpu=2)])
-    world.add(*[a_pod(f"peer-{i}", priority=HIGH, node="n0") for i in range(2)])
-    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH)).run()
-    assert world.evicted() == []
-
-
 def test_never_means_never():
     world = a_world([a_node("n0", cpu=2)])
     world.add(*[a_pod(f"low-{i}", priority=LOW, node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=HIGH, policy="Never"), *pods(2, "g", priority=HIGH, policy="Never")).run()
     assert world.evicted() == []
-
-
-def test_the_lowest_priority_goes_first():
-    world = a_world([a_node("n0", cpu=3)])
-    world.add(a_pod("mid", priority=50, node="n0"), *[a_pod(f"low-{i}", priority=LOW, node="n0") for i in range(2)])
-    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH)).run()
-    assert world.evicted() == ["low-0", "low-1"]
-
-
-def test_only_as_many_as_needed_leave():
-    world = a_world([a_node("n0", cpu=4)])
-    world.add(*[a_pod(f"low-{i}", priority=LOW, node="n0") for i in range(4)])
-    world.add(a_pod("vip", priority=HIGH, cpu=2)).run()
-    assert len(world.evicted()) == 2
-    assert "vip" in world.bound()
-
-
-def test_one_large_victim_is_better_than_two_small_ones():
-    world = a_world([a_node("n0", cpu=2), a_node("n1", cpu=2)])
-    world.add(a_pod("large", cpu=2, priority=LOW, node="n0"))
-    world.add(*[a_pod(f"small-{i}", priority=LOW, node="n1") for i in range(2)])
-    world.add(a_pod("vip", priority=HIGH, cpu=2)).run()
-    assert world.evicted() == ["large"]
 
 
 def test_a_unit_of_mode_all_leaves_as_a_whole_and_is_told():
@@ -80,58 +40,6 @@ def test_a_unit_of_mode_all_leaves_as_a_whole_and_is_told():
     assert world.evicted() == ["victim-0", "victim-1"]
     condition = world.condition("PodGroup", "victim", api.DISRUPTION_TARGET)
     assert (condition.status, condition.reason) == ("True", "PreemptionByScheduler")
-
-
-def test_a_unit_of_mode_single_loses_only_what_is_needed():
-    world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=1)])
-    world.add(a_gang("victim", 2, mode="single", priority=LOW), *pods(2, "victim", priority=LOW)).run()
-    world.add(a_gang("g", 1, priority=HIGH), *pods(1, "g", priority=HIGH)).run()
-    assert len(world.evicted()) == 1
-
-
-def test_a_single_pod_is_preferred_to_breaking_a_gang():
-    world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=1), a_node("n2", cpu=1)])
-    world.add(a_gang("victim", 2, priority=LOW), *pods(2, "victim", priority=LOW)).run()
-    world.add(a_pod("alone", priority=LOW)).run()
-    world.add(a_pod("vip", priority=HIGH)).run()
-    assert world.evicted() == ["alone"]
-
-
-def test_the_highest_ancestor_of_mode_all_is_the_unit():
-    world = a_world([a_node(f"n{i}", cpu=1) for i in range(3)])
-    world.add(a_composite("top", 2, mode="all", priority=LOW))
-    world.add(
-        a_gang("a", 1, parent="top", mode="all", priority=LOW), a_gang("b", 2, parent="top", mode="all", priority=LOW)
-    )
-    world.add(*pods(1, "a", priority=LOW), *pods(2, "b", priority=LOW)).run()
-    world.add(a_pod("vip", priority=HIGH)).run()
-    assert world.evicted() == ["a-0", "b-0", "b-1"]
-
-
-def test_budgets_are_respected_where_another_choice_exists():
-    world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=1)])
-    world.add(a_pod("safe", priority=LOW, node="n0", labels={"app": "db"}), a_pod("free", priority=LOW, node="n1"))
-    world.add(a_budget("db", 0, app="db"))
-    world.add(a_pod("vip", priority=HIGH)).run()
-    assert world.evicted() == ["free"]
-
-
-def test_a_budget_outweighs_priority():
-    world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=1)])
-    world.add(a_pod("safe", priority=1, node="n0", labels={"app": "db"}), a_pod("free", priority=50, node="n1"))
-    world.add(a_budget("db", 0, app="db"))
-    world.add(a_pod("vip", priority=HIGH)).run()
-    assert world.evicted() == ["free"]
-
-
-def test_the_cheapest_rack_wins():
-    world = a_world([a_node(f"n{i}", cpu=1, rack=f"r{i // 2}") for i in range(4)])
-    world.add(*[a_pod(f"low-{i}", priority=LOW, node=f"n{i}") for i in range(3)])
-
-    world.add(a_gang("g", 2, topology=RACK, priority=HIGH), *pods(2, "g", priority=HIGH)).run()
-
-    assert world.evicted() == ["low-2"]
-    assert {world.domain(name) for name in world.bound("g")} == {"r1"}
 
 
 def test_marks_and_nominations_come_before_deletes_and_binds_in_another_turn():
@@ -206,15 +114,6 @@ def test_a_cycle_that_can_bind_binds_and_the_next_one_preempts():
     assert world.evicted() == ["low"]
 
 
-def test_as_many_members_as_possible_are_seated():
-    world = a_world([a_node(f"n{i}", cpu=1) for i in range(4)])
-    for i, priority in enumerate((LOW, LOW, 200, 200)):
-        world.add(a_pod(f"old-{i}", priority=priority, node=f"n{i}"))
-    world.add(a_gang("g", 1, priority=HIGH), *pods(3, "g", priority=HIGH)).run()
-    assert world.evicted() == ["old-0", "old-1"]
-    assert len(world.bound("g")) == 2
-
-
 def test_a_failed_attempt_clears_every_nomination():
     world = a_world([a_node("n0", cpu=1)])
     stale = a_pod("g-0", "g", cpu=5)
@@ -259,3 +158,86 @@ def test_a_group_bound_again_is_no_disruption_target_any_more(grace: bool):
     world.add(a_node("n1", cpu=1), a_pod("again", "victim", priority=LOW)).run()
 
     assert world.condition("PodGroup", "victim", api.DISRUPTION_TARGET).status == "False"
+
+
+@pytest.mark.parametrize("make", [lambda: a_gang("g", 3, priority=HIGH), lambda: a_basic("g", priority=HIGH)])
+def test_every_member_is_nominated_while_its_room_is_made(make: Any):
+    world = with_lows(a_world([a_node("n0", cpu=3)]), *[(f"low-{i}", "n0", 1) for i in range(3)])
+    world.slow_victims = True
+
+    world.add(make(), *pods(3, "g", priority=HIGH)).run()
+
+    assert world.evicted() == ["low-0", "low-1", "low-2"]
+    assert [world.pod(f"g-{i}").status.nominated_node_name for i in range(3)] == ["n0"] * 3
+
+
+def test_a_pod_that_says_never_does_not_evict():
+    world = with_lows(a_world([a_node("n0", cpu=1)]), ("low", "n0", 1))
+    world.add(a_pod("vip", priority=HIGH, policy="Never")).run()
+    assert world.evicted() == []
+
+
+def test_members_that_say_never_bind_a_group_without_a_word_of_its_own():
+    world = with_lows(a_world([a_node("n0", cpu=1)]), ("low", "n0", 1))
+    world.add(a_gang("g", 1, priority=HIGH), *pods(1, "g", priority=HIGH, policy="Never")).run()
+    assert world.evicted() == []
+
+
+@pytest.mark.parametrize("make", [lambda: a_gang("g", 2, priority=HIGH), lambda: a_basic("g", priority=HIGH)])
+def test_new_members_that_fit_are_bound_before_anyone_is_marked(make: Any):
+    world = a_world([a_node("n0", cpu=4)])
+    world.add(make(), *pods(2, "g", priority=HIGH)).run()
+    with_lows(world, ("low", "n0", 1))
+
+    world.add(a_pod("x", "g", priority=HIGH), a_pod("y", "g", priority=HIGH)).run()
+
+    binds = [i for i, x in enumerate(world.log) if isinstance(x, d.Bind) and x.pod.name in "xy"]
+    marks = [i for i, x in enumerate(world.log) if isinstance(x, d.SetCondition) and x.type == api.DISRUPTION_TARGET]
+    assert binds[0] < marks[0] < binds[1]
+    assert world.evicted() == ["low"]
+
+
+def test_the_nominated_seat_is_taken_even_if_another_would_score_better():
+    world = a_world([a_node("n0", cpu=2)])
+    world.slow_victims = True
+    with_lows(world, ("low", "n0", 2))
+    world.add(a_pod("vip", priority=HIGH, cpu=2)).run()
+    world.brain.state.signals.nodes.clear()
+    world.reap()
+
+    world.add(a_node("n1", cpu=64))
+    world.brain.state.signals.nodes.clear()
+    world.run()
+
+    assert world.bound("vip") == {"vip": "n0"}
+
+
+def test_victims_and_whole_groups_are_told_by_whom_and_why():
+    world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=2)])
+    world.slow_victims = True
+    a_tree(world, "all", "all")
+    world.add(a_gang("g", 1, priority=HIGH), *pods(1, "g", priority=HIGH)).run()
+
+    for kind, name in [("CompositePodGroup", "t"), ("PodGroup", "t-a"), ("PodGroup", "t-b"), ("Pod", "t-b-1")]:
+        target = world.condition(kind, name, api.DISRUPTION_TARGET)
+        assert (target.status, target.reason) == ("True", "PreemptionByScheduler")
+        assert "podgroup" in target.message
+    told = {event.about.name for event in world.events if event.reason == "Preempted" and event.related.name == "g"}
+    assert told == {"t", "t-a", "t-b", "t-a-0", "t-b-0", "t-b-1"}
+
+
+def test_a_group_that_loses_a_part_is_no_target_itself():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_gang("victim", 1, priority=LOW), *pods(2, "victim", priority=LOW)).run()
+    world.add(a_pod("vip", priority=HIGH)).run()
+    assert world.condition("PodGroup", "victim", api.DISRUPTION_TARGET) is None
+
+
+def test_a_group_on_its_way_out_stays_a_target_until_it_is_bound_again():
+    world = a_world([a_node("n0", cpu=3)])
+    world.slow_victims = True
+    world.add(a_gang("victim", 1, mode="all", priority=LOW), *pods(3, "victim", priority=LOW)).run()
+    world.add(a_gang("g", 1, priority=HIGH), *pods(1, "g", priority=HIGH)).run()
+    world.remove("Pod", "victim-0")
+    world.run()
+    assert world.condition("PodGroup", "victim", api.DISRUPTION_TARGET).status == "True"
