@@ -42,7 +42,7 @@ def test_an_accepted_proof_lets_the_gang_preempt():
 
 
 def test_a_proof_that_is_too_large_to_check_is_counted_as_unchecked(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(confirm, "MOST_CELLS", 0)
+    monkeypatch.setattr(confirm, "MOST_WORK", 0)
     world = a_gang_that_needs_room().run()
     assert world.brain.take_proofs() == {"unchecked": 1}
     found = world.condition("PodGroup", "g")

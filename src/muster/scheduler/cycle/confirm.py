@@ -1,7 +1,7 @@
 """Confirm that "infeasible" is true before it is said or anybody is evicted for it.
 
 `check_proof` shares no code with the planner. It is run where that is affordable: proofs by counting and by weights,
-over at most `MOST_CELLS` pairs of a node and a shape (about 5 µs each). A proof that it rejects is a fault of the
+in clusters where it takes a few milliseconds (`MOST_WORK`). A proof that it rejects is a fault of the
 planner; the verdict is then `Undecided`, so nobody is evicted and the condition says that a placement may exist. What
 became of each proof is measured.
 """
@@ -17,7 +17,7 @@ from muster.scheduler.state.measurements import ACCEPTED, REJECTED, UNCHECKED
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import shortages_of
 
-MOST_CELLS = 1_000
+MOST_WORK = 500  # running pods, plus pairs of a node and a shape: about 5 µs each
 
 
 def confirmed(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation) -> Verdict:
@@ -25,7 +25,7 @@ def confirmed(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluatio
     verdict = evaluation.verdict
     if not isinstance(verdict, Infeasible):
         return verdict
-    if isinstance(verdict.proof, ExhaustionProof) or _cells(state, evaluation.request) > MOST_CELLS:
+    if isinstance(verdict.proof, ExhaustionProof) or _work(state, evaluation.request) > MOST_WORK:
         state.measurements.add_proof(UNCHECKED)
         return verdict
     fault = check_proof(verdict, evaluation.request, state.cluster, nominated=state.nominated_against(entity))
@@ -33,5 +33,6 @@ def confirmed(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluatio
     return verdict if fault is None else Undecided(SearchStats(verdict.steps, shortages=shortages_of(verdict)))
 
 
-def _cells(state: SchedulerState, request: GroupRequest) -> int:
-    return len(state.cluster.index) * len(shapes_of(request))
+def _work(state: SchedulerState, request: GroupRequest) -> int:
+    """How much the checker has to read."""
+    return len(state.cluster.pods) + len(state.cluster.index) * len(shapes_of(request))
