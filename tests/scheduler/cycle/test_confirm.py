@@ -48,3 +48,12 @@ def test_a_proof_that_is_too_large_to_check_is_counted_as_unchecked(monkeypatch:
     found = world.condition("PodGroup", "g")
     assert found is not None
     assert found.reason == "Unschedulable"
+
+
+def test_a_pod_that_its_volumes_hold_back_keeps_its_own_message():
+    world = a_world([a_node("n0")])
+    world.add(a_pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])).run()
+    found = world.condition("Pod", "p")
+    assert found is not None
+    assert found.message == '0/1 nodes are available: persistentvolumeclaim "data" not found.'
+    assert world.brain.take_proofs() == {"unchecked": 1}
