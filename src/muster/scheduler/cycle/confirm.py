@@ -2,8 +2,8 @@
 
 `check_proof` shares no code with the planner. It is run where it can judge and is affordable: proofs by counting and by
 weights, of pods that only plugins it knows of concern, in clusters where it takes a few milliseconds (`MOST_WORK`). A
-proof that it rejects is a fault of the planner; the verdict is then `Undecided`, so nobody is evicted and the condition says that a placement may exist. What
-became of each proof is measured.
+proof that it rejects is a fault of the planner; the verdict is then `Undecided`, so nobody is evicted and the condition
+says that a placement may exist. What became of each proof is measured.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _is_checkable(state: SchedulerState, request: GroupRequest, verdict: Infeasi
         return False
     return not any(
         plugin.concerns(shape)
-        for shape in shapes
+        for shape in shapes.values()
         for plugin in profile_of(shape).filters
         if plugin.name not in CHECKED_PLUGINS
     )
