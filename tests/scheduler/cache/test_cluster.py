@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.interface import cluster_events
 from muster.scheduler.runtime.profile import default_profile
-from tests.build.cluster import evaluator_of
-from tests.build.random_objects import random_pod
-from tests.scheduler.counted_state import (
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.counted_state import (
     PROFILES,
     a_random_cluster,
     everything,
@@ -22,24 +21,14 @@ from tests.scheduler.counted_state import (
     often,
     register,
 )
-from tests.scheduler.plugins.builders import (
-    HOST,
-    a_cluster,
-    a_node,
-    a_pod,
-    asked,
-)
+from tests.build.objects import a_node, a_pod, apart_from_label
+from tests.build.random_objects import random_pod
 
 PROFILE = default_profile()
 
 
 def cpu(cluster: Cluster, name: str = "n0") -> int:
     return int(cluster.used[0, cluster.index[name]])
-
-
-def looking_at(key):
-    term = {"topologyKey": HOST, "labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def test_a_heartbeat_is_no_news():
@@ -50,7 +39,7 @@ def test_a_heartbeat_is_no_news():
 
 
 def test_a_bound_pod_counts_on_its_node():
-    cluster = a_cluster(a_node(), a_pod("p", cpu=2, memory=None, on="n0"))
+    cluster = a_cluster(a_node(), a_pod("p", cpu=2, memory=None, node="n0"))
     assert cpu(cluster) == 2000
     assert cluster.used[2, 0] == 1
     assert cluster.nonzero[:, 0].tolist() == [2000, 200 * 1024**2]
@@ -66,15 +55,15 @@ def test_a_pod_without_a_node_does_not_count():
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_frees_its_room(phase):
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    assert cluster.change("Pod", a_pod("p", on="n0", phase=phase)) == {cluster_events.POD_GONE}
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
+    assert cluster.change("Pod", a_pod("p", node="n0", phase=phase)) == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
-    assert cluster.change("Pod", a_pod("p", on="n0", phase=phase)) == cluster_events.NOTHING
+    assert cluster.change("Pod", a_pod("p", node="n0", phase=phase)) == cluster_events.NOTHING
 
 
 def test_a_pod_being_deleted_keeps_its_room_until_it_is_gone():
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    cluster.change("Pod", a_pod("p", on="n0", deleting=True))
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
+    cluster.change("Pod", a_pod("p", node="n0", deleting=True))
     assert cpu(cluster) == 1000
     assert cluster.remove("Pod", "ns", "p") == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
@@ -82,50 +71,50 @@ def test_a_pod_being_deleted_keeps_its_room_until_it_is_gone():
 
 
 def test_an_update_that_changes_nothing_the_scheduler_reads_is_no_news():
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
+    cluster = a_cluster(a_node(), a_pod("p", node="n0", phase="Pending"))
     before = cluster.usage_log.end
-    running = a_pod("p", on="n0", phase="Running", terminationGracePeriodSeconds=5)
+    running = a_pod("p", node="n0", phase="Running", terminationGracePeriodSeconds=5)
     assert cluster.change("Pod", running) == cluster_events.NOTHING
     assert cluster.usage_log.end == before
-    assert cluster.pods["ns-p"].pod is running
+    assert cluster.pods["pod-p"].pod is running
 
 
 def test_a_resized_pod_counts_with_its_new_size():
-    cluster = a_cluster(a_node(), a_pod("p", cpu=1, on="n0"))
-    assert cluster_events.POD_CHANGED in cluster.change("Pod", a_pod("p", cpu=3, on="n0"))
+    cluster = a_cluster(a_node(), a_pod("p", cpu=1, node="n0"))
+    assert cluster_events.POD_CHANGED in cluster.change("Pod", a_pod("p", cpu=3, node="n0"))
     assert cpu(cluster) == 3000
 
 
 def test_a_pod_on_an_unknown_node_counts_when_the_node_comes():
-    cluster = a_cluster(a_pod("p", on="n0"))
-    assert cluster.pods["ns-p"].slot == -1
+    cluster = a_cluster(a_pod("p", node="n0"))
+    assert cluster.pods["pod-p"].slot == -1
     cluster.change("Node", a_node("n0"))
     assert cpu(cluster) == 1000
 
 
 def test_pods_of_a_removed_node_wait_for_it_to_come_back_or_leave():
-    cluster = a_cluster(a_node("n0"), a_pod("p", on="n0"), a_pod("q", on="n0"))
+    cluster = a_cluster(a_node("n0"), a_pod("p", memory="1Gi", node="n0"), a_pod("q", memory="1Gi", node="n0"))
     cluster.remove("Node", "", "n0")
     assert not cluster.used.any()
     cluster.remove("Pod", "ns", "q")
     cluster.change("Node", a_node("n0"))
     assert cpu(cluster) == 1000
-    assert set(cluster.pods) == {"ns-p"}
+    assert set(cluster.pods) == {"pod-p"}
 
 
 def test_a_pod_that_loses_its_node_no_longer_counts():
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
     assert cluster.change("Pod", a_pod("p")) == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
 
 
 def test_a_new_pod_of_the_same_name_means_that_the_old_one_is_gone():
-    cluster = a_cluster(a_node(), a_pod("p", on="n0"))
-    again = a_pod("p", on="n0", cpu=2)
+    cluster = a_cluster(a_node(), a_pod("p", node="n0"))
+    again = a_pod("p", node="n0", cpu=2)
     again = msgspec.structs.replace(again, metadata=msgspec.structs.replace(again.metadata, uid="other"))
     cluster.change("Pod", again)
     assert cpu(cluster) == 2000
-    assert cluster.remove("Pod", "ns", "p", "ns-p") == cluster_events.NOTHING
+    assert cluster.remove("Pod", "ns", "p", "pod-p") == cluster_events.NOTHING
     assert cpu(cluster) == 2000
     assert cluster.remove("Pod", "ns", "p", "other") == {cluster_events.POD_GONE}
     assert cpu(cluster) == 0
@@ -141,9 +130,9 @@ def test_an_assumed_pod_counts_until_it_is_forgotten():
     cluster = a_cluster(a_node())
     cluster.assume(a_pod("p"), "n0")
     assert cpu(cluster) == 1000
-    cluster.forget("ns-p")
+    cluster.forget("pod-p")
     assert cpu(cluster) == 0
-    cluster.forget("ns-p")
+    cluster.forget("pod-p")
 
 
 def test_the_watch_confirms_an_assumption_without_counting_twice():
@@ -152,16 +141,16 @@ def test_the_watch_confirms_an_assumption_without_counting_twice():
     cluster.change("Pod", a_pod("p"))
     assert cpu(cluster) == 1000
     before = cluster.usage_log.end
-    cluster.change("Pod", a_pod("p", on="n0"))
+    cluster.change("Pod", a_pod("p", node="n0"))
     assert (cpu(cluster), cluster.usage_log.end) == (1000, before)
-    cluster.forget("ns-p")
+    cluster.forget("pod-p")
     assert cpu(cluster) == 1000
 
 
 def test_a_pod_bound_elsewhere_than_assumed_moves():
     cluster = a_cluster(a_node("n0"), a_node("n1"))
     cluster.assume(a_pod("p"), "n0")
-    cluster.change("Pod", a_pod("p", on="n1"))
+    cluster.change("Pod", a_pod("p", node="n1"))
     assert (cpu(cluster, "n0"), cpu(cluster, "n1")) == (0, 1000)
 
 
@@ -173,13 +162,13 @@ def test_assuming_again_moves_the_pod():
 
 
 def test_running_pods_are_told_apart_too_once_a_selector_mentions_a_label():
-    cluster = a_cluster(a_node("n0"), a_node("n1"), a_pod("a", on="n0", labels={"index": "1"}), a_pod("b", on="n1"))
-    assert asked(cluster, a_pod("hermit", affinity=looking_at("index"))).nodes == {"n1"}
+    cluster = a_cluster(a_node("n0"), a_node("n1"), a_pod("a", node="n0", labels={"index": "1"}), a_pod("b", node="n1"))
+    assert asked(cluster, a_pod("hermit", affinity=apart_from_label("index"))).nodes == {"n1"}
 
 
 def test_a_pod_on_an_unknown_node_is_told_apart_before_its_node_comes():
-    cluster = a_cluster(a_pod("a", on="n0", labels={"index": "1"}))
-    hermit = a_pod("hermit", affinity=looking_at("index"))
+    cluster = a_cluster(a_pod("a", node="n0", labels={"index": "1"}))
+    hermit = a_pod("hermit", affinity=apart_from_label("index"))
     evaluator_of(cluster).shape(hermit, PROFILE)
     cluster.change("Node", a_node("n0"))
     assert asked(cluster, hermit).nodes == set()

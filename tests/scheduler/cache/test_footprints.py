@@ -17,7 +17,7 @@ from muster.scheduler.cache.footprints import (
     requested,
     spreading_owner,
 )
-from tests.scheduler.plugins.builders import a_pod, of
+from tests.build.objects import a_pod, of
 
 MIB = 1024 * 1024
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

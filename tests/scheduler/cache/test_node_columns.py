@@ -16,7 +16,8 @@ from muster.scheduler.cache.node_columns import (
     is_scalar,
 )
 from muster.scheduler.interface import cluster_events
-from tests.scheduler.plugins.builders import ZONE, a_cluster, a_node, a_pod, asked
+from tests.build.cluster import a_cluster, asked
+from tests.build.objects import TOPOLOGY_ZONE, a_node, a_pod
 
 
 def cpu(cluster: Cluster, name: str = "n0") -> int:
@@ -31,7 +32,7 @@ def columns(*nodes) -> NodeColumns:
 
 
 def test_a_node_becomes_a_column():
-    cluster = a_cluster(a_node("n0", cpu="2500m", memory="1Gi", pods=7, gpu=3))
+    cluster = a_cluster(a_node("n0", cpu="2500m", memory="1Gi", pods=7, extended={"example.com/gpu": 3}))
     room = dict(zip(cluster.resources, cluster.alloc[:, 0].tolist(), strict=True))
     assert room == {"cpu": 2500, "memory": 1024**3, "pods": 7, "example.com/gpu": 3}
     assert cluster.names == ["n0"]
@@ -39,19 +40,19 @@ def test_a_node_becomes_a_column():
 
 
 def test_columns_grow_with_the_number_of_nodes_and_keep_what_they_hold():
-    cluster = a_cluster(a_node("n0", zone="a"), a_pod("p", cpu=1, on="n0", labels={"app": "x"}))
-    cluster.labels(ZONE)
+    cluster = a_cluster(a_node("n0", topology_zone="a"), a_pod("p", cpu=1, node="n0", labels={"app": "x"}))
+    cluster.labels(TOPOLOGY_ZONE)
     cluster.image_sizes("app:latest")
     for i in range(1, 300):
-        cluster.change("Node", a_node(f"n{i}", zone="b"))
+        cluster.change("Node", a_node(f"n{i}", topology_zone="b"))
     assert cluster.size == 300
     assert cpu(cluster) == 1000
-    assert cluster.label_value(ZONE, int(cluster.labels(ZONE)[0])) == "a"
-    assert (cluster.labels(ZONE) == cluster.label_id(ZONE, "b")).sum() == 299
+    assert cluster.label_value(TOPOLOGY_ZONE, int(cluster.labels(TOPOLOGY_ZONE)[0])) == "a"
+    assert (cluster.labels(TOPOLOGY_ZONE) == cluster.label_id(TOPOLOGY_ZONE, "b")).sum() == 299
 
 
 def test_a_removed_nodes_slot_is_used_again():
-    cluster = a_cluster(a_node("n0", zone="a", cpu=9), a_node("n1"))
+    cluster = a_cluster(a_node("n0", topology_zone="a", cpu=9), a_node("n1"))
     question = asked(cluster, a_pod())
     assert question.nodes == {"n0", "n1"}
     assert cluster.remove("Node", "", "n0") == {cluster_events.NODE_REMOVED}
@@ -59,7 +60,7 @@ def test_a_removed_nodes_slot_is_used_again():
     assert question.nodes == {"n1"}
     cluster.change("Node", a_node("n2"))
     assert cluster.index["n2"] == 0
-    assert cluster.labels(ZONE)[0] == 0
+    assert cluster.labels(TOPOLOGY_ZONE)[0] == 0
     assert question.nodes == {"n1", "n2"}
     assert cluster.remove("Node", "", "never was") == cluster_events.NOTHING
 
@@ -100,8 +101,8 @@ def test_ranks_do_not_depend_on_arrival_even_when_they_collide(monkeypatch):
 
 
 def test_labels_nobody_has_have_no_id():
-    cluster = a_cluster(a_node("n0", zone="a"))
-    assert cluster.label_id(ZONE, "b") == 0
+    cluster = a_cluster(a_node("n0", topology_zone="a"))
+    assert cluster.label_id(TOPOLOGY_ZONE, "b") == 0
     assert cluster.labels("never")[0] == 0
 
 

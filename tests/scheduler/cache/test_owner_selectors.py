@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from muster.api import types
 from muster.scheduler.cache.owner_selectors import OwnerSelectors
-from tests.scheduler.plugins.builders import a_pod, of
+from tests.build.objects import a_pod, a_service, of
 
 LABELS = {"app": "web", "tier": "front"}
-
-
-def a_service(name: str = "svc", namespace: str = "ns", **labels: str):
-    return of(types.Service, {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": labels}})
 
 
 def a_replica_set(name: str = "rs", **labels: str):

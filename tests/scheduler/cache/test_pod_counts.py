@@ -11,15 +11,10 @@ from muster.scheduler.cache.footprints import HostPort
 from muster.scheduler.cache.node_columns import NodeColumns
 from muster.scheduler.cache.pod_counts import PodCounts
 from muster.scheduler.cache.pod_terms import PodTerm, requirements_of
-from tests.build.cluster import evaluator_of
-from tests.scheduler.plugins.builders import HOST, a_cluster, a_node, a_pod, asked, of
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.objects import a_node, a_pod, apart_from_label, of
 
 TEAM = requirements_of(of(types.LabelSelector, {"matchLabels": {"team": "a"}}))
-
-
-def looking_at(key):
-    term = {"topologyKey": HOST, "labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def counts_of(*nodes) -> PodCounts:
@@ -41,15 +36,15 @@ def web(namespace: str = "ns", namespace_requirements=None) -> tuple[PodTerm, ..
 
 
 def test_a_tally_nobody_reads_is_left_out_of_its_classes():
-    cluster = a_cluster(a_node("n0"), a_pod("seen", on="n0", labels={"x": "1"}))
-    question = asked(cluster, a_pod(affinity=looking_at("x")))
+    cluster = a_cluster(a_node("n0"), a_pod("seen", node="n0", labels={"x": "1"}))
+    question = asked(cluster, a_pod(affinity=apart_from_label("x")))
     assert question.nodes == set()
-    seen = cluster.pods["ns-seen"].footprint.label_class
+    seen = cluster.pods["pod-seen"].footprint.label_class
     assert len(seen.counts) == 1
     evaluator_of(cluster)._feasibility.clear()
     del question
     gc.collect()
-    cluster.change("Pod", a_pod("again", on="n0", labels={"x": "1"}))
+    cluster.change("Pod", a_pod("again", node="n0", labels={"x": "1"}))
     assert seen.counts == []
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from muster.api import types
 from muster.scheduler.cache.pod_terms import PodTerm, affinity_term, normalized, requirements_of, spread_term
-from tests.scheduler.plugins.builders import a_pod, of
+from tests.build.objects import a_pod, of
 
 
 def selector(**labels):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from muster.api import types
 from muster.scheduler.cache.node_columns import NodeColumns
 from muster.scheduler.cache.volumes import (
     BIND_COMPLETED,
@@ -19,28 +18,11 @@ from muster.scheduler.cache.volumes import (
     volume_size,
 )
 from muster.scheduler.plugins.volume_binding import VolumeBinding
-from tests.scheduler.plugins.builders import (
-    a_claim,
-    a_class,
-    a_cluster,
-    a_node,
-    a_volume,
-    asked,
-    of,
-    using,
-)
+from tests.build.cluster import a_zoned_cluster, asked
+from tests.build.objects import a_claim, a_class, a_csi_node, a_node, a_volume, using
 
 BINDING = VolumeBinding()
 ONE, TWO = ("ns", "one"), ("ns", "two")
-
-
-def zones(*objects):
-    return a_cluster(a_node("a", zone="a"), a_node("b", zone="b"), a_node("none"), *objects)
-
-
-def limits(node, count, driver="d"):
-    entry = {"name": driver, "nodeID": node} | ({"allocatable": {"count": count}} if count is not None else {})
-    return of(types.CSINode, {"metadata": {"name": node}, "spec": {"drivers": [entry]}})
 
 
 def volumes_of(*objects) -> Volumes:
@@ -56,7 +38,7 @@ def volumes_of(*objects) -> Volumes:
 
 def test_a_volume_is_no_longer_kept_once_the_claim_is_bound_or_its_pod_gone():
     local = a_class(provisioner="kubernetes.io/no-provisioner")
-    cluster = zones(a_claim("one"), a_claim("two"), local, a_volume("pv-a", zone="a"))
+    cluster = a_zoned_cluster(a_claim("one"), a_claim("two"), local, a_volume("pv-a", zone="a"))
     cluster.assume(using("one", name="one"), "a")
     question = asked(cluster, using("two", name="two"), BINDING)
     assert question.nodes == set()
@@ -67,12 +49,12 @@ def test_a_volume_is_no_longer_kept_once_the_claim_is_bound_or_its_pod_gone():
     cluster.remove("PersistentVolume", "", "pv-a")
     cluster.change("PersistentVolume", a_volume("pv-a", zone="a"))
     assert question.nodes == {"a"}
-    cluster.forget("ns-one")
+    cluster.forget("pod-one")
     assert question.nodes == {"a"}
 
 
 def test_objects_that_come_change_and_go_are_noticed():
-    cluster = zones(a_claim())
+    cluster = a_zoned_cluster(a_claim())
     question = asked(cluster, using("data"), BINDING)
     assert question.nodes == set()
     assert cluster.change("StorageClass", a_class())
@@ -91,7 +73,9 @@ def test_objects_that_come_change_and_go_are_noticed():
 
 
 def test_a_claim_that_is_bound_while_in_use_is_counted_over():
-    cluster = zones(a_class(provisioner="d"), a_claim("c0"), limits("a", 1), using("c0", name="p0", on="a"))
+    cluster = a_zoned_cluster(
+        a_class(provisioner="d"), a_claim("c0"), a_csi_node("a", 1), using("c0", name="p0", node="a")
+    )
     assert cluster.volumes.attached("d")[cluster.index["a"]] == 1
     cluster.change("PersistentVolume", a_volume("v0", driver="d"))
     cluster.change("PersistentVolumeClaim", a_claim("c0", volume="v0"))
@@ -107,14 +91,14 @@ def test_a_claim_that_is_bound_while_in_use_is_counted_over():
     ("volume", "expected"),
     [
         ({}, True),
-        ({"size": "20Gi"}, True),
-        ({"size": "5Gi"}, False),
+        ({"size": "2Gi"}, True),
+        ({"size": "512Mi"}, False),
         ({"storage_class": "slow"}, False),
-        ({"ref": "data"}, True),
-        ({"ref": "other"}, False),
+        ({"claim": "data"}, True),
+        ({"claim": "other"}, False),
         ({"phase": "Available"}, True),
         ({"phase": "Released"}, False),
-        ({"phase": "Bound", "ref": "data"}, True),
+        ({"phase": "Bound", "claim": "data"}, True),
     ],
 )
 def test_which_volumes_a_claim_can_be_bound_to(volume, expected):
@@ -136,7 +120,7 @@ def test_the_node_affinity_of_a_volume_says_where_it_is_accessible():
 
 def test_sizes_are_in_bytes():
     assert volume_size(a_volume(size="1Ki")) == 1024
-    assert claim_size(a_claim()) == 10 * 1024**3
+    assert claim_size(a_claim(size="10Gi")) == 10 * 1024**3
 
 
 @pytest.mark.parametrize(
@@ -212,9 +196,7 @@ def test_promises_can_be_restored_and_the_version_tells():
 
 
 def test_the_smallest_of_several_claims_is_promised_its_volume_first():
-    small = a_claim("zz")
-    large = a_claim("one")
-    large.spec.resources.requests["storage"] = "20Gi"
+    small, large = a_claim("zz", size="10Gi"), a_claim("one", size="20Gi")
     volumes = volumes_of(large, small, a_volume("smaller", size="25Gi"), a_volume("larger", size="30Gi"))
     volumes.add_users("ns", ("one", "zz"), 0, 1)
     assert volumes.promised.volume_of(("ns", "zz")) == "smaller"

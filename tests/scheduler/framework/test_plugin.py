@@ -10,7 +10,8 @@ from muster.scheduler.interface import cluster_events
 from muster.scheduler.plugins import DEFAULT
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.runtime.profile import default_profile
-from tests.scheduler.plugins.builders import a_cluster, a_node, a_pod
+from tests.build.cluster import a_cluster
+from tests.build.objects import a_node, a_pod
 
 
 class Odd(Plugin):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.runtime.profile import Profile, default_profile
-from tests.build.cluster import evaluator_of
-from tests.scheduler.plugins.builders import a_cluster, a_node, a_pod
+from tests.build.cluster import a_cluster, evaluator_of
+from tests.build.objects import a_node, a_pod
 
 PROFILE = default_profile()
 
@@ -15,7 +15,7 @@ def test_requests_cover_every_resource_known_by_now():
     cluster = a_cluster(a_node())
     shape = evaluator_of(cluster).shape(a_pod(cpu=1, memory="1Mi"), PROFILE)
     assert shape.request_vector(cluster).tolist() == [1000, 1024**2, 1]
-    cluster.change("Node", a_node("n1", gpu=2))
+    cluster.change("Node", a_node("n1", extended={"example.com/gpu": 2}))
     assert shape.request_vector(cluster).tolist() == [1000, 1024**2, 1, 0]
     assert "like ns/pod" in repr(shape)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.scheduler.plugins.node_affinity import NodeAffinity
-from tests.scheduler.plugins.builders import ZONE, a_cluster, a_node, a_pod, asked
+from tests.build.cluster import a_cluster, asked
+from tests.build.objects import TOPOLOGY_ZONE, a_node, a_pod
 
 
 def terms(*expressions, fields=()):
@@ -51,8 +52,8 @@ def test_required_terms_choose_nodes(term, nodes):
 
 
 def test_one_of_several_required_terms_is_enough():
-    cluster = a_cluster(a_node("a", zone="a"), a_node("b", zone="b"), a_node("c", zone="c"))
-    found = [terms({"key": ZONE, "operator": "In", "values": [zone]}) for zone in "ab"]
+    cluster = a_cluster(a_node("a", topology_zone="a"), a_node("b", topology_zone="b"), a_node("c", topology_zone="c"))
+    found = [terms({"key": TOPOLOGY_ZONE, "operator": "In", "values": [zone]}) for zone in "ab"]
     assert asked(cluster, a_pod(affinity=required(*found)), NodeAffinity()).nodes == {"a", "b"}
 
 
@@ -75,15 +76,19 @@ def test_terms_that_pin_two_names_at_once_conflict():
 
 
 def test_preferred_terms_add_their_weights_and_the_best_node_scores_100():
-    cluster = a_cluster(a_node("both", zone="a", labels={"x": "1"}), a_node("one", zone="a"), a_node("none"))
+    cluster = a_cluster(
+        a_node("both", topology_zone="a", labels={"x": "1"}), a_node("one", topology_zone="a"), a_node("none")
+    )
     wishes = preferred(
-        (30, terms({"key": ZONE, "operator": "Exists"})), (10, terms({"key": "x", "operator": "Exists"}))
+        (30, terms({"key": TOPOLOGY_ZONE, "operator": "Exists"})), (10, terms({"key": "x", "operator": "Exists"}))
     )
     assert asked(cluster, a_pod(affinity=wishes), NodeAffinity()).scores() == {"both": 100, "one": 75, "none": 0}
 
 
 def test_affinity_added_by_the_profile_is_enforced_in_its_own_words():
-    plugin = NodeAffinity({"addedAffinity": required(terms({"key": ZONE, "operator": "Exists"}))["nodeAffinity"]})
-    question = asked(a_cluster(a_node("n0", zone="a"), a_node("n1")), a_pod(), plugin)
+    plugin = NodeAffinity(
+        {"addedAffinity": required(terms({"key": TOPOLOGY_ZONE, "operator": "Exists"}))["nodeAffinity"]}
+    )
+    question = asked(a_cluster(a_node("n0", topology_zone="a"), a_node("n1")), a_pod(), plugin)
     assert question.nodes == {"n0"}
     assert question.counts == {"node(s) didn't match scheduler-enforced node affinity": 1}

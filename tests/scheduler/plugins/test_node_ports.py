@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.scheduler.plugins.node_ports import NodePorts
-from tests.build.cluster import evaluator_of
-from tests.scheduler.plugins.builders import a_cluster, a_node, a_pod, asked
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.objects import a_node, a_pod
 
 
 def with_port(name, number=80, ip="", protocol="", **fields):
@@ -28,7 +28,7 @@ def with_port(name, number=80, ip="", protocol="", **fields):
     ],
 )
 def test_ports_clash_when_protocol_number_and_address_overlap(held, wanted, clash):
-    cluster = a_cluster(a_node(), with_port("holder", on="n0", **held))
+    cluster = a_cluster(a_node(), with_port("holder", node="n0", **held))
     question = asked(cluster, with_port("pod", **wanted), NodePorts())
     assert question.nodes == (set() if clash else {"n0"})
     if clash:
@@ -38,7 +38,7 @@ def test_ports_clash_when_protocol_number_and_address_overlap(held, wanted, clas
 
 
 def test_a_pod_with_a_port_has_one_seat_a_node_and_is_not_independent():
-    cluster = a_cluster(a_node("n0"), a_node("n1"), with_port("holder", on="n1"))
+    cluster = a_cluster(a_node("n0"), a_node("n1"), with_port("holder", node="n1"))
     question = asked(cluster, with_port("pod"), NodePorts())
     assert question.trial.seats(question.shape)[cluster.index["n0"]] == 1
     assert question.trial.seats(question.shape)[cluster.index["n1"]] == 0
@@ -46,7 +46,7 @@ def test_a_pod_with_a_port_has_one_seat_a_node_and_is_not_independent():
 
 
 def test_a_port_is_free_again_when_its_holder_is_gone():
-    cluster = a_cluster(a_node(), with_port("holder", on="n0"))
+    cluster = a_cluster(a_node(), with_port("holder", node="n0"))
     question = asked(cluster, with_port("pod"), NodePorts())
     assert question.nodes == set()
     cluster.remove("Pod", "ns", "holder")
@@ -55,6 +55,6 @@ def test_a_port_is_free_again_when_its_holder_is_gone():
 
 def test_a_pod_on_the_host_network_holds_its_container_ports():
     cluster = a_cluster(
-        a_node(), a_pod("host", on="n0", hostNetwork=True, container={"ports": [{"containerPort": 80}]})
+        a_node(), a_pod("host", node="n0", hostNetwork=True, container={"ports": [{"containerPort": 80}]})
     )
     assert asked(cluster, with_port("pod"), NodePorts()).nodes == set()

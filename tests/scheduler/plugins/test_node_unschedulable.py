@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.scheduler.plugins.node_unschedulable import NodeUnschedulable
-from tests.scheduler.plugins.builders import a_cluster, a_node, a_pod, asked
+from tests.build.cluster import a_cluster, asked
+from tests.build.objects import a_node, a_pod
 
 EXISTS = {"operator": "Exists"}
 

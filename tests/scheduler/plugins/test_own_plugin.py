@@ -9,8 +9,8 @@ import numpy as np
 import yaml
 
 from muster.scheduler.runtime.config import load
-from tests.build.cluster import evaluator_of
-from tests.scheduler.plugins.builders import Asked, a_cluster, a_node, a_pod
+from tests.build.cluster import Asked, a_cluster, evaluator_of
+from tests.build.objects import a_node, a_pod
 
 PAGE = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()
 
@@ -31,7 +31,7 @@ def the_profile():
 
 
 def busy(count: int):
-    return [a_pod(f"p{i}", cpu="1m", memory="1Mi", on="busy") for i in range(count)]
+    return [a_pod(f"p{i}", cpu="1m", memory="1Mi", node="busy") for i in range(count)]
 
 
 def test_the_example_is_fifteen_lines():
@@ -41,8 +41,8 @@ def test_the_example_is_fifteen_lines():
 def test_the_example_refuses_busy_nodes_in_its_own_words():
     cluster = a_cluster(a_node("busy"), *busy(51))
     profile = the_profile()
-    assert Asked(cluster, a_pod(), profile).nodes == {"busy"}
-    question = Asked(cluster, a_pod(labels={"quiet": ""}), profile)
+    assert Asked(cluster, a_pod(memory="1Gi"), profile).nodes == {"busy"}
+    question = Asked(cluster, a_pod(memory="1Gi", labels={"quiet": ""}), profile)
     assert question.nodes == set()
     assert question.text == "0/1 nodes are available: 1 node(s) were too busy."
 
@@ -51,7 +51,7 @@ def test_the_example_scores_with_the_weight_of_the_profile():
     profile = the_profile()
     assert {plugin.name: weight for plugin, weight in profile.scorers}["QuietNodes"] == 5
     cluster = a_cluster(a_node("busy"), a_node("idle"), *busy(20))
-    assert Asked(cluster, a_pod(), profile).best == "idle"
+    assert Asked(cluster, a_pod(memory="1Gi"), profile).best == "idle"
 
 
 def test_placing_many_with_the_example_is_the_same_as_one_by_one():

@@ -8,8 +8,8 @@ import pytest
 
 from muster.api import types
 from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from tests.build.cluster import evaluator_of
-from tests.scheduler.plugins.builders import HOST, ZONE, a_cluster, a_node, a_pod, asked, of
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.objects import HOSTNAME, TOPOLOGY_ZONE, a_node, a_pod, a_service, of
 
 RULE = PodTopologySpread()
 SKEWED = "node(s) didn't match pod topology spread constraints"
@@ -17,17 +17,22 @@ WEB = {"app": "web"}
 MISSING = "node(s) didn't match pod topology spread constraints (missing required label)"
 
 
-def spread(key=ZONE, skew=1, when="DoNotSchedule", **more):
+def spread(key=TOPOLOGY_ZONE, skew=1, when="DoNotSchedule", **more):
     plugin = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": WEB}}
     return plugin | more
 
 
 def web(name, node="", **fields):
-    return a_pod(name, on=node, labels=WEB | fields.pop("labels", {}), **fields)
+    return a_pod(name, node=node, labels=WEB | fields.pop("labels", {}), **fields)
 
 
 def zones(*objects, **fields):
-    return a_cluster(a_node("a", zone="a", **fields), a_node("b", zone="b"), a_node("c", zone="c"), *objects)
+    return a_cluster(
+        a_node("a", topology_zone="a", **fields),
+        a_node("b", topology_zone="b"),
+        a_node("c", topology_zone="c"),
+        *objects,
+    )
 
 
 def newcomer(*rules, **fields):
@@ -36,10 +41,6 @@ def newcomer(*rules, **fields):
 
 def _by_zone(cluster):
     return [[name for name in cluster.names if int(name[1:]) % 3 == zone] for zone in range(3)]
-
-
-def a_service(**selector):
-    return of(types.Service, {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": selector}})
 
 
 def test_a_domain_that_would_be_too_far_ahead_is_refused():
@@ -87,9 +88,9 @@ def test_match_label_keys_count_only_pods_of_the_same_value():
 def test_only_nodes_the_pod_may_choose_are_domains_unless_told_to_ignore_that():
     chosen = {"nodeSelector": {"disk": "ssd"}}
     cluster = a_cluster(
-        a_node("a", zone="a", labels={"disk": "ssd"}),
-        a_node("b", zone="b", labels={"disk": "ssd"}),
-        a_node("c", zone="c"),
+        a_node("a", topology_zone="a", labels={"disk": "ssd"}),
+        a_node("b", topology_zone="b", labels={"disk": "ssd"}),
+        a_node("c", topology_zone="c"),
         *(web(f"w{i}", node) for i, node in enumerate(["a", "b"])),
     )
     assert {"a", "b"} <= asked(cluster, newcomer(spread(), **chosen), RULE).nodes
@@ -105,13 +106,17 @@ def test_tainted_nodes_are_domains_unless_told_to_honour_taints():
 
 def test_each_of_two_rules_must_hold():
     cluster = a_cluster(
-        a_node("a1", zone="a"), a_node("a2", zone="a"), a_node("b1", zone="b"), a_node("b2", zone="b"), web("w", "a1")
+        a_node("a1", topology_zone="a"),
+        a_node("a2", topology_zone="a"),
+        a_node("b1", topology_zone="b"),
+        a_node("b2", topology_zone="b"),
+        web("w", "a1"),
     )
-    assert asked(cluster, newcomer(spread(), spread(HOST)), RULE).nodes == {"b1", "b2"}
+    assert asked(cluster, newcomer(spread(), spread(HOSTNAME)), RULE).nodes == {"b1", "b2"}
 
 
 def test_placing_keeps_domains_within_the_skew():
-    cluster = a_cluster(*(a_node(f"n{i}", zone="abc"[i % 3]) for i in range(9)))
+    cluster = a_cluster(*(a_node(f"n{i}", topology_zone="abc"[i % 3]) for i in range(9)))
     question = asked(cluster, newcomer(spread()))
     with evaluator_of(cluster).trial() as trial:
         slots = trial.place_many(question.shape, 12)
@@ -179,8 +184,8 @@ def test_a_service_that_changes_its_selector_lets_go_of_the_pod():
     assert not cluster.change("Service", a_service(app="web"))
     assert cluster.change("Service", a_service(app="other"))
     assert question.scores()["b"] == 0
-    assert cluster.remove("Service", "ns", "s")
-    assert not cluster.remove("Service", "ns", "s")
+    assert cluster.remove("Service", "ns", "svc")
+    assert not cluster.remove("Service", "ns", "svc")
 
 
 def test_a_service_without_a_selector_selects_nothing():
@@ -190,7 +195,7 @@ def test_a_service_without_a_selector_selects_nothing():
 
 
 def test_defaults_from_the_profile_replace_the_systems_own():
-    hard = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    hard = {"maxSkew": 1, "topologyKey": TOPOLOGY_ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     plugin = PodTopologySpread({"defaultingType": "List", "defaultConstraints": [hard]})
     cluster = zones(a_service(app="web"), web("w1", "a"))
     assert asked(cluster, web("new"), plugin).nodes == {"b", "c"}

@@ -5,25 +5,13 @@ from __future__ import annotations
 import pytest
 
 from muster.scheduler.plugins.volume_restrictions import VolumeRestrictions
-from tests.build.cluster import evaluator_of
-from tests.scheduler.plugins.builders import (
-    a_claim,
-    a_cluster,
-    a_node,
-    a_pod,
-    a_volume,
-    asked,
-    using,
-)
-
-
-def zones(*objects):
-    return a_cluster(a_node("a", zone="a"), a_node("b", zone="b"), a_node("none"), *objects)
+from tests.build.cluster import a_zoned_cluster, asked, evaluator_of
+from tests.build.objects import a_claim, a_pod, a_volume, using
 
 
 def test_a_claim_for_one_pod_keeps_every_other_pod_away():
     claim = a_claim(volume="pv", modes=("ReadWriteOncePod",))
-    cluster = zones(claim, a_volume(), using("data", name="holder", on="a"))
+    cluster = a_zoned_cluster(claim, a_volume(), using("data", name="holder", node="a"))
     question = asked(cluster, using("data"), VolumeRestrictions())
     assert question.nodes == set()
     reason = "PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
@@ -34,7 +22,7 @@ def test_a_claim_for_one_pod_keeps_every_other_pod_away():
 
 
 def test_a_claim_for_one_pod_is_taken_by_the_first_one_a_trial_places():
-    cluster = zones(a_claim(volume="pv", modes=("ReadWriteOncePod",)), a_volume())
+    cluster = a_zoned_cluster(a_claim(volume="pv", modes=("ReadWriteOncePod",)), a_volume())
     question = asked(cluster, using("data"))
     with evaluator_of(cluster).trial() as trial:
         assert len(trial.place_many(question.shape, 5)) == 1
@@ -71,7 +59,7 @@ def test_a_claim_for_one_pod_is_taken_by_the_first_one_a_trial_places():
     ],
 )
 def test_a_disk_on_a_node_is_shared_only_by_readers(held, wanted, clash):
-    cluster = zones(a_pod("holder", on="a", volumes=[{"name": "d"} | held]))
+    cluster = a_zoned_cluster(a_pod("holder", node="a", volumes=[{"name": "d"} | held]))
     question = asked(cluster, a_pod(volumes=[{"name": "d"} | wanted]), VolumeRestrictions())
     assert question.nodes == ({"b", "none"} if clash else {"a", "b", "none"})
     if clash:

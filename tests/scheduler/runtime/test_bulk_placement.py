@@ -15,22 +15,16 @@ from muster.scheduler.runtime.bulk_placement import next_nodes
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.runtime.feasibility import Feasibility
 from muster.scheduler.runtime.profile import Profile, default_profile
-from tests.build.cluster import evaluator_of
-from tests.build.random_objects import random_pod
-from tests.scheduler.counted_state import (
+from tests.build.cluster import a_cluster, evaluator_of
+from tests.build.counted_state import (
     PROFILES,
     a_random_cluster,
     often,
 )
-from tests.scheduler.plugins.builders import a_cluster, a_node, a_pod
+from tests.build.objects import HOSTNAME, a_node, a_pod, apart
+from tests.build.random_objects import random_pod
 
-APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
-        ]
-    }
-}
+APART = apart(HOSTNAME, app="web")
 
 
 def feasibility_of(cluster, pod, *plugins) -> Feasibility:
@@ -67,8 +61,8 @@ def test_a_rule_that_cannot_look_ahead_makes_many_go_one_by_one():
             return False
 
     cluster = a_cluster(*(a_node(f"n{i}") for i in range(3)))
-    plain = evaluator_of(cluster).shape(a_pod(), Profile("a", [NodeResourcesFit()]))
-    halves = evaluator_of(cluster).shape(a_pod(), Profile("b", [Halves()]))
+    plain = evaluator_of(cluster).shape(a_pod(memory="1Gi"), Profile("a", [NodeResourcesFit()]))
+    halves = evaluator_of(cluster).shape(a_pod(memory="1Gi"), Profile("b", [Halves()]))
     with evaluator_of(cluster).trial() as trial:
         expected = trial.place_many(plain, 12)
     with evaluator_of(cluster).trial() as trial:
@@ -77,7 +71,9 @@ def test_a_rule_that_cannot_look_ahead_makes_many_go_one_by_one():
 
 
 def test_pods_alternate_between_equal_nodes_until_these_are_full():
-    found = feasibility_of(a_cluster(a_node("a", cpu=3), a_node("b", cpu=3)), a_pod(cpu=1), NodeResourcesFit())
+    found = feasibility_of(
+        a_cluster(a_node("a", cpu=3), a_node("b", cpu=3)), a_pod(cpu=1, memory="1Gi"), NodeResourcesFit()
+    )
     slots = next_nodes(found, 10, None)
     assert slots is not None
     assert np.bincount(slots).tolist() == [3, 3]
@@ -86,21 +82,23 @@ def test_pods_alternate_between_equal_nodes_until_these_are_full():
 
 def test_the_node_that_scores_higher_comes_first():
     strategy = {"scoringStrategy": {"type": "MostAllocated"}}
-    cluster = a_cluster(a_node("empty", cpu=8), a_node("used", cpu=8))
+    cluster = a_cluster(*(a_node(name, cpu=8, memory="32Gi") for name in ("empty", "used")))
     cluster.assume(a_pod("running", cpu=4, memory="8Gi"), "used")
-    found = feasibility_of(cluster, a_pod(cpu=1), NodeResourcesFit(strategy))
+    found = feasibility_of(cluster, a_pod(cpu=1, memory="1Gi"), NodeResourcesFit(strategy))
     assert next_nodes(found, 6, None) == [1, 1, 1, 1, 0, 0]
 
 
 def test_few_pods_and_pods_that_affect_each_other_are_placed_one_by_one():
     cluster = a_cluster(a_node("a"), a_node("b"))
-    assert next_nodes(feasibility_of(cluster, a_pod()), 3, None) is None
-    assert next_nodes(feasibility_of(cluster, a_pod()), 4, None) is not None
-    assert next_nodes(feasibility_of(cluster, a_pod(labels={"app": "web"}, affinity=APART)), 4, None) is None
+    assert next_nodes(feasibility_of(cluster, a_pod(memory="1Gi")), 3, None) is None
+    assert next_nodes(feasibility_of(cluster, a_pod(memory="1Gi")), 4, None) is not None
+    assert (
+        next_nodes(feasibility_of(cluster, a_pod(memory="1Gi", labels={"app": "web"}, affinity=APART)), 4, None) is None
+    )
 
 
 def test_a_mask_excludes_nodes():
-    found = feasibility_of(a_cluster(a_node("a"), a_node("b")), a_pod(cpu=1), NodeResourcesFit())
+    found = feasibility_of(a_cluster(a_node("a"), a_node("b")), a_pod(cpu=1, memory="1Gi"), NodeResourcesFit())
     assert next_nodes(found, 9, np.array([False, True])) == [1, 1, 1, 1]
     assert next_nodes(found, 9, np.array([False, False])) == []
 
@@ -108,7 +106,7 @@ def test_a_mask_excludes_nodes():
 def test_a_node_with_a_host_port_takes_one_pod():
     port = {"ports": [{"containerPort": 80, "hostPort": 80}]}
     cluster = a_cluster(*(a_node(name) for name in "abc"))
-    found = feasibility_of(cluster, a_pod(container=port), NodeResourcesFit(), NodePorts())
+    found = feasibility_of(cluster, a_pod(memory="1Gi", container=port), NodeResourcesFit(), NodePorts())
     assert sorted(next_nodes(found, 9, None) or ()) == [0, 1, 2]
 
 
@@ -116,7 +114,9 @@ def test_it_stops_when_the_node_is_full_that_scores_are_normalized_by():
     cluster = a_cluster(a_node("soft", cpu=100, pods=1, taints=["x=:PreferNoSchedule"]), a_node("clean", cpu=4))
     plugins, weights = [TaintToleration(), NodeResourcesFit()], {"TaintToleration": 1, "NodeResourcesFit": 50}
     evaluator = Evaluator(cluster)
-    found = evaluator.feasibility(evaluator.shape(a_pod(cpu=1), Profile("test", plugins, weights=weights)))
+    found = evaluator.feasibility(
+        evaluator.shape(a_pod(cpu=1, memory="1Gi"), Profile("test", plugins, weights=weights))
+    )
     assert found.scores_depend_on_feasible_set
     assert next_nodes(found, 9, None) == [0]
 

@@ -12,8 +12,8 @@ from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from muster.scheduler.plugins.taint_toleration import TaintToleration
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.runtime.profile import Profile, default_profile
-from tests.build.cluster import evaluator_of
-from tests.scheduler.plugins.builders import HOST, a_cluster, a_node, a_pod
+from tests.build.cluster import a_cluster, evaluator_of
+from tests.build.objects import a_node, a_pod, apart_from_label
 
 PROFILE = default_profile()
 
@@ -21,11 +21,6 @@ PROFILE = default_profile()
 def one_shape(cluster, *pods):
     shapes = [evaluator_of(cluster).shape(pod, PROFILE) for pod in pods]
     return all(shape is shapes[0] for shape in shapes)
-
-
-def looking_at(key):
-    term = {"topologyKey": HOST, "labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def test_only_so_many_shapes_are_cached(monkeypatch):
@@ -60,7 +55,7 @@ def test_the_order_of_labels_and_selectors_does_not_split_a_shape():
         {"namespace": "other"},
         {"nodeSelector": {"a": "b"}},
         {"tolerations": [{"operator": "Exists"}]},
-        {"on": "n0"},
+        {"node": "n0"},
         {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]},
         {"owner": "ReplicaSet/web"},
         {"container": {"image": "other"}},
@@ -68,7 +63,9 @@ def test_the_order_of_labels_and_selectors_does_not_split_a_shape():
     ],
 )
 def test_whatever_scheduling_looks_at_splits_a_shape(other):
-    assert not one_shape(a_cluster(), a_pod("a"), a_pod("b", **other))
+    app = {"container": {"image": "app"}}
+    assert one_shape(a_cluster(), a_pod("a", **app), a_pod("b", **app))
+    assert not one_shape(a_cluster(), a_pod("a", **app), a_pod("b", **(app | other)))
 
 
 def test_profiles_do_not_share_shapes():
@@ -80,19 +77,19 @@ def test_a_label_splits_shapes_once_a_selector_mentions_it():
     cluster = a_cluster(a_node("n0"), a_node("n1"))
     pods = [a_pod("a", labels={"index": "1"}), a_pod("b", labels={})]
     assert one_shape(cluster, *pods)
-    cluster.change("Pod", a_pod("hermit", affinity=looking_at("index")))
+    cluster.change("Pod", a_pod("hermit", affinity=apart_from_label("index")))
     assert not one_shape(cluster, *pods)
 
 
 def test_a_selector_nobody_knew_of_cannot_come_up_in_a_trial():
     cluster = a_cluster(a_node())
     with evaluator_of(cluster).trial(), pytest.raises(RuntimeError):
-        evaluator_of(cluster).shape(a_pod(affinity=looking_at("index")), PROFILE)
+        evaluator_of(cluster).shape(a_pod(affinity=apart_from_label("index")), PROFILE)
 
 
 def test_a_shape_nobody_holds_is_forgotten():
     cluster = a_cluster(a_node())
-    shape = evaluator_of(cluster).shape(a_pod(affinity=looking_at("x")), PROFILE)
+    shape = evaluator_of(cluster).shape(a_pod(affinity=apart_from_label("x")), PROFILE)
     assert list(cluster.pod_counts.carried())
     del shape
     gc.collect()
@@ -102,10 +99,10 @@ def test_a_shape_nobody_holds_is_forgotten():
 def test_the_feasibility_of_a_shape_is_kept_and_brought_up_to_date():
     cluster = a_cluster(a_node("n0", cpu=1))
     evaluator = Evaluator(cluster)
-    shape = evaluator.shape(a_pod(cpu=1), default_profile())
+    shape = evaluator.shape(a_pod(cpu=1, memory="1Gi"), default_profile())
     found = evaluator.feasibility(shape)
     assert found.ok.tolist() == [True]
-    cluster.assume(a_pod("running", cpu=1), "n0")
+    cluster.assume(a_pod("running", cpu=1, memory="1Gi"), "n0")
     assert evaluator.feasibility(shape) is found
     assert found.ok.tolist() == [False]
 
@@ -140,10 +137,10 @@ def test_the_labels_that_a_plugin_reads_split_shapes():
 
 def test_the_empty_capacity_leaves_out_what_runs_and_nodes_that_are_rejected():
     cluster = a_cluster(a_node("n0", cpu=4), a_node("n1", cpu=4, taints=["x=:NoSchedule"]), a_node("n2", cpu=1, pods=9))
-    cluster.assume(a_pod("running", cpu=3), "n0")
+    cluster.assume(a_pod("running", cpu=3, memory="1Gi"), "n0")
     cluster.remove("Node", "", "n2")
     evaluator = Evaluator(cluster)
-    shape = evaluator.shape(a_pod(cpu=1), Profile("test", [TaintToleration(), NodeResourcesFit()]))
+    shape = evaluator.shape(a_pod(cpu=1, memory="1Gi"), Profile("test", [TaintToleration(), NodeResourcesFit()]))
     assert evaluator.feasibility(shape).seats().tolist() == [1, 0, 0]
     assert evaluator.empty_capacity(shape).tolist() == [4, 0, 0]
 
@@ -151,7 +148,7 @@ def test_the_empty_capacity_leaves_out_what_runs_and_nodes_that_are_rejected():
 def test_a_trial_sees_and_changes_the_cluster_of_the_evaluator():
     cluster = a_cluster(a_node("n0", cpu=2))
     evaluator = Evaluator(cluster)
-    shape = evaluator.shape(a_pod(cpu=1), default_profile())
+    shape = evaluator.shape(a_pod(cpu=1, memory="1Gi"), default_profile())
     assert evaluator.independent(shape)
     with evaluator.trial() as trial:
         trial.place(shape, 0)

@@ -12,7 +12,8 @@ from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from muster.scheduler.plugins.taint_toleration import TaintToleration
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.runtime.profile import BUILT_IN, Profile, default_profile, profile_of
-from tests.scheduler.plugins.builders import a_cluster, a_pod
+from tests.build.cluster import a_cluster
+from tests.build.objects import a_pod
 
 PLUGINS = [NodeName(), TaintToleration(), NodeResourcesFit()]
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.runtime.profile import default_profile
-from tests.build.cluster import evaluator_of
-from tests.build.random_objects import random_pod
-from tests.scheduler.counted_state import (
+from tests.build.cluster import a_cluster, asked, evaluator_of
+from tests.build.counted_state import (
     PROFILES,
     a_random_cluster,
     everything,
     keys,
     often,
 )
-from tests.scheduler.plugins.builders import a_claim, a_class, a_cluster, a_node, a_pod, a_volume, asked, using
+from tests.build.objects import a_claim, a_class, a_node, a_pod, a_volume, using
+from tests.build.random_objects import random_pod
 
 
 def _something(draw: Random, cluster: Cluster, trial, shapes, marks) -> None:
@@ -79,17 +79,17 @@ def test_a_trial_leaves_every_count_and_every_cached_key_as_it_was(seed: int) ->
 def test_a_trial_leaves_claims_and_kept_volumes_as_they_were(seed: int) -> None:
     draw = Random(seed)
     local = a_class(provisioner="kubernetes.io/no-provisioner")
-    cluster = a_cluster(*(a_node(f"n{i}", zone="ab"[i % 2]) for i in range(4)), local)
+    cluster = a_cluster(*(a_node(f"n{i}", topology_zone="ab"[i % 2]) for i in range(4)), local)
     for i in range(5):
         cluster.change(
             "PersistentVolume", a_volume(f"v{i}", zone=draw.choice("ab"), size=draw.choice(("10Gi", "30Gi")))
         )
         cluster.change("PersistentVolumeClaim", a_claim(f"c{i}"))
     for i in range(2):
-        cluster.assume(using(f"c{i}", name=f"p{i}"), f"n{draw.randrange(4)}")
+        cluster.assume(using(f"c{i}", memory="1Gi", name=f"p{i}"), f"n{draw.randrange(4)}")
     if draw.random() < 0.5:
-        cluster.forget("ns-p0")
-    pods = [using(f"c{i}", *(["c4"] if draw.random() < 0.3 else []), name=f"q{i}") for i in range(4)]
+        cluster.forget("pod-p0")
+    pods = [using(f"c{i}", *(["c4"] if draw.random() < 0.3 else []), memory="1Gi", name=f"q{i}") for i in range(4)]
     shapes = [evaluator_of(cluster).shape(pod, PROFILES[0]) for pod in pods]
     before, cached = everything(cluster), keys(cluster, shapes)
     with evaluator_of(cluster).trial() as trial:
@@ -125,7 +125,7 @@ def test_evicting_many_at_once_is_the_same_as_one_after_another(seed: int) -> No
 
 def test_a_pod_is_evicted_once_and_restored_once() -> None:
     cluster = a_cluster(a_node("n0"))
-    cluster.change("Pod", a_pod("p", on="n0"))
+    cluster.change("Pod", a_pod("p", node="n0"))
     (uid,) = cluster.pods
     with evaluator_of(cluster).trial() as trial:
         for wrong in (lambda: trial.restore_all([uid]), lambda: trial.evict_all([uid, uid])):
@@ -137,11 +137,11 @@ def test_a_pod_is_evicted_once_and_restored_once() -> None:
 @given(st.integers(0, 2**32))
 def test_decisions_do_not_depend_on_the_order_in_which_nodes_came(seed: int) -> None:
     draw = Random(seed)
-    nodes = [a_node(f"n{i}", zone=draw.choice("ab"), cpu=draw.choice((2, 4))) for i in range(8)]
+    nodes = [a_node(f"n{i}", topology_zone=draw.choice("ab"), cpu=draw.choice((2, 4))) for i in range(8)]
     first, second = a_cluster(*nodes), a_cluster(*draw.sample(nodes, 8))
     answers = []
     for cluster in (first, second):
-        shape = evaluator_of(cluster).shape(a_pod(), PROFILES[0])
+        shape = evaluator_of(cluster).shape(a_pod(memory="1Gi"), PROFILES[0])
         with evaluator_of(cluster).trial() as trial:
             answers.append([cluster.names[slot] for slot in trial.place_many(shape, 20)])
     assert answers[0] == answers[1]
@@ -158,13 +158,13 @@ def test_only_one_trial_is_open_at_a_time():
 
 
 def test_the_cluster_does_not_change_under_a_trial():
-    cluster = a_cluster(a_node(), a_pod("running", on="n0"))
+    cluster = a_cluster(a_node(), a_pod("running", node="n0"))
     with evaluator_of(cluster).trial():
         for attempt in (
-            lambda: cluster.change("Pod", a_pod("other", on="n0")),
+            lambda: cluster.change("Pod", a_pod("other", node="n0")),
             lambda: cluster.remove("Pod", "ns", "running"),
             lambda: cluster.assume(a_pod("other"), "n0"),
-            lambda: cluster.forget("ns-running"),
+            lambda: cluster.forget("pod-running"),
         ):
             with pytest.raises(RuntimeError, match="while a trial is open"):
                 attempt()
@@ -172,7 +172,7 @@ def test_the_cluster_does_not_change_under_a_trial():
 
 def test_a_trial_that_ends_in_an_error_is_undone_too():
     cluster = a_cluster(a_node())
-    question = asked(cluster, a_pod())
+    question = asked(cluster, a_pod(memory="1Gi"))
     with pytest.raises(KeyError), evaluator_of(cluster).trial() as trial:
         trial.place(question.shape, 0, 3)
         trial.evict("nobody")
@@ -182,23 +182,23 @@ def test_a_trial_that_ends_in_an_error_is_undone_too():
 
 
 def test_evicting_makes_room_and_restoring_takes_it_back():
-    cluster = a_cluster(a_node(cpu=4), a_pod("running", cpu=3, on="n0"))
-    question = asked(cluster, a_pod(cpu=2))
+    cluster = a_cluster(a_node(cpu=4), a_pod("running", cpu=3, memory="1Gi", node="n0"))
+    question = asked(cluster, a_pod(cpu=2, memory="1Gi"))
     with evaluator_of(cluster).trial() as trial:
         assert trial.best(question.shape) == -1
-        trial.evict("ns-running")
+        trial.evict("pod-running")
         with pytest.raises(ValueError, match="evicted already"):
-            trial.evict("ns-running")
+            trial.evict("pod-running")
         assert trial.best(question.shape) == 0
-        trial.restore("ns-running")
+        trial.restore("pod-running")
         assert trial.best(question.shape) == -1
 
 
 def test_a_pod_whose_node_is_unknown_can_be_evicted_without_effect():
-    cluster = a_cluster(a_node(), a_pod("lost", on="gone"))
+    cluster = a_cluster(a_node(), a_pod("lost", memory="1Gi", node="gone"))
     with evaluator_of(cluster).trial() as trial:
-        trial.evict("ns-lost")
-        trial.restore("ns-lost")
+        trial.evict("pod-lost")
+        trial.restore("pod-lost")
         assert not cluster.used.any()
 
 
@@ -208,7 +208,7 @@ def test_a_mask_limits_the_choice_and_the_comparison():
         a_node("soft", taints=["a=:PreferNoSchedule"]),
         a_node("softer", taints=["a=:PreferNoSchedule"]),
     )
-    question = asked(cluster, a_pod())
+    question = asked(cluster, a_pod(memory="1Gi"))
     with evaluator_of(cluster).trial() as trial:
         assert cluster.names[trial.best(question.shape)] == "clean"
         mask = np.array([name != "clean" for name in cluster.names])
@@ -218,5 +218,7 @@ def test_a_mask_limits_the_choice_and_the_comparison():
 
 def test_the_seed_decides_between_equal_nodes():
     nodes = [a_node(f"n{i}") for i in range(20)]
-    winners = {asked(a_cluster(*nodes, seed=seed), a_pod(), *default_profile().plugins).best for seed in range(8)}
+    winners = {
+        asked(a_cluster(*nodes, seed=seed), a_pod(memory="1Gi"), *default_profile().plugins).best for seed in range(8)
+    }
     assert len(winners) > 1
