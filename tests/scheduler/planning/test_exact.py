@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from muster.scheduler.placement.verdict import Budget
-from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Exhausted, decide
+from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Exhausted, decide, weight_of_need
 from muster.scheduler.planning.first_fit import pack
+from muster.scheduler.planning.packing_instance import PackingInstance
 from tests.build.matrices import a_leaf, a_matrix, an_instance, is_sound
 
 
@@ -62,3 +63,60 @@ def test_many_nodes_of_one_kind_cost_no_more_than_few(nodes: int):
 
     assert isinstance(decide(instance, budget), np.ndarray)
     assert budget.spent < 400
+
+
+PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def only_pairs(*nodes: set[tuple[int, int]]) -> PackingInstance:
+    """Four pods, one of each shape, and nodes that take just these pairs of them: one row for each pair."""
+    requests = [[int(shape in pair) for pair in PAIRS] for shape in range(4)]
+    free = [[2 if pair in allowed else 1 for allowed in nodes] for pair in PAIRS]
+    return an_instance(a_matrix(free, requests), a_leaf("a", 4, s0=1, s1=1, s2=1, s3=1))
+
+
+def test_what_fractions_of_patterns_would_cover_is_refuted_by_search():
+    # Half of each pattern covers every pod, so no weights refute it; whole patterns leave two pods that differ.
+    answer = decide(only_pairs({(0, 1), (2, 3)}, {(0, 2), (1, 3)}), Budget(1000))
+
+    assert isinstance(answer, Exhausted)
+    assert answer.classes == 2
+    assert answer.steps > 0
+    fitting = decide(only_pairs({(0, 1), (2, 3)}, {(0, 1), (2, 3)}), Budget(1000))
+    assert isinstance(fitting, np.ndarray)
+    assert fitting.sum(axis=1).tolist() == [1, 1, 1, 1]
+
+
+def test_the_search_gives_up_without_a_claim_when_its_budget_ends():
+    hard = only_pairs({(0, 1), (2, 3)}, {(0, 2), (1, 3)})
+    complete = decide(hard, Budget(1000))
+    assert isinstance(complete, Exhausted)
+
+    assert isinstance(decide(hard, Budget(complete.steps - 1)), BudgetSpent)
+
+
+def test_a_group_that_may_choose_weighs_as_its_lightest_pods():
+    instance = an_instance(a_matrix([[50]], [[1], [5], [3]]), a_leaf("may", 3, s0=2, s1=2), a_leaf("must", 2, s2=2))
+
+    assert weight_of_need(instance, (1, 5, 3), instance.counts) == 1 + 1 + 5 + 3 + 3
+    assert weight_of_need(instance, (1, 5, 3), [1, 2, 0]) == 1 + 5  # one light pod and both of the other are placed
+
+
+def test_a_certificate_needs_no_patterns_where_there_are_too_many():
+    # Too many patterns to list: eight small types on a large node.
+    free, requests = [[900]], [[1], [2], [3], [4]]
+    counts = {"s0": 200, "s1": 200, "s2": 200, "s3": 200}
+    answer = decide(an_instance(a_matrix(free, requests), a_leaf("a", 800, **counts)), Budget(100_000))
+
+    assert isinstance(answer, DualCertificate)
+    assert (answer.available, answer.required) == (900, 2000)
+
+
+def test_only_as_many_pods_are_placed_as_are_needed():
+    instance = an_instance(a_matrix([[3, 3]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2))
+
+    placed = decide(instance, Budget(1000))
+
+    assert isinstance(placed, np.ndarray)
+    assert placed.sum() == 2
+    assert is_sound(instance, placed)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from muster.scheduler.placement.verdict import Infeasible
+import pytest
+
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest
+from muster.scheduler.placement.verdict import Budget, Infeasible
+from muster.scheduler.planning.node_matrix import NodeMatrix
+from muster.scheduler.planning.tree_search import Found, NotFound, TreeSearch
+from tests.build.matrices import a_leaf, a_matrix
 from tests.build.objects import BLOCK, RACK, ZONE, a_node, a_pod
 from tests.build.planning import Scene, racks
 
@@ -115,3 +122,151 @@ def test_mixed_gangs_in_racks_use_a_rack_that_packs():
     gang = scene.gang("mix", a_pod("l", cpu=3), *(a_pod(f"m{i}", cpu=2) for i in range(4)), topology=RACK)
 
     assert scene.plan(gang).values_of("mix", RACK) == {"r2"}
+
+
+def a_composite(name: str, need: int, *children: GroupRequest, topology: str = "") -> CompositeRequest:
+    return CompositeRequest(EntityKey("CompositePodGroup", "ns", name), need, children, topology)
+
+
+def solve(matrix: NodeMatrix, request: GroupRequest, steps: int = 2000) -> Found | NotFound:
+    return TreeSearch(matrix, Budget(steps)).solve(request, matrix.everywhere())
+
+
+def found(matrix: NodeMatrix, request: GroupRequest, steps: int = 2000) -> Found:
+    answer = solve(matrix, request, steps)
+    assert isinstance(answer, Found), answer
+    return answer
+
+
+def placed(answer: Found) -> dict[str, dict[int, int]]:
+    """How many pods of each PodGroup are on each node."""
+    counts: dict[str, dict[int, int]] = {}
+    for packed in answer.packed:
+        of_group = counts.setdefault(packed.pods.members[0].uid.split("-")[0], {})
+        for node, count in zip(packed.nodes.tolist(), packed.counts.tolist(), strict=True):
+            of_group[node] = of_group.get(node, 0) + count
+    return counts
+
+
+def test_a_placement_names_the_domains_and_every_group_that_it_satisfies():
+    matrix = a_matrix([[2, 1, 1, 1]], [[1]], rack=[1, 1, 2, 2])
+    three, two = a_leaf("three", 3, "rack", s0=3), a_leaf("two", 2, "rack", s0=2)
+    root = a_composite("root", 2, two, three)
+
+    answer = found(matrix, root)
+
+    assert {group.key.name: value for group, value in answer.domains} == {"three": 1, "two": 2}
+    assert [group.key.name for group in answer.satisfied] == ["two", "three", "root"]
+    assert {name: sum(nodes.values()) for name, nodes in placed(answer).items()} == {"three": 3, "two": 2}
+    assert set(placed(answer)["three"]) <= {0, 1}
+
+
+def test_what_counting_alone_refutes_is_said_so_and_costs_nothing():
+    matrix = a_matrix([[2, 2]], [[1]], rack=[1, 2])
+    search = TreeSearch(matrix, Budget(100))
+
+    answer = search.solve(a_leaf("g", 3, "rack", s0=3), matrix.everywhere())
+
+    assert answer == NotFound(complete=True, counted=True)
+    assert search.budget.spent == 0
+
+
+def test_groups_that_do_not_fit_together_anywhere_are_refuted_before_domains_are_tried():
+    matrix = a_matrix([[4, 4]], [[3], [2]], rack=[1, 2])
+    root = a_composite(
+        "root", 3, *(a_leaf(f"g{i}", 1, "rack", **{shape: 1}) for i, shape in enumerate(("s0", "s0", "s1")))
+    )
+
+    answer = solve(matrix, root)
+
+    assert isinstance(answer, NotFound)
+    assert (answer.complete, answer.counted, answer.tried_domains, answer.certificate) == (True, False, 0, None)
+
+
+def test_a_certificate_is_kept_for_the_proof():
+    matrix = a_matrix([[4, 4]], [[3], [2]])
+
+    answer = solve(matrix, a_leaf("g", 3, s0=2, s1=1))
+
+    assert isinstance(answer, NotFound)
+    assert answer.complete
+    assert answer.certificate is not None
+    assert answer.certificate[1].required > answer.certificate[1].available
+
+
+def test_children_are_chosen_so_that_the_others_fit():
+    matrix = a_matrix([[3, 3]], [[1], [2]])
+    root = a_composite("root", 2, a_leaf("large", 3, s1=3), a_leaf("a", 3, s0=3), a_leaf("b", 2, s0=2))
+
+    answer = found(matrix, root)
+
+    assert set(placed(answer)) == {"a", "b"}
+    assert [group.key.name for group in answer.satisfied] == ["a", "b", "root"]
+
+
+def test_a_child_that_does_not_fit_alone_is_not_chosen():
+    matrix = a_matrix([[4, 4]], [[1], [9]])
+    root = a_composite("root", 1, a_leaf("huge", 1, s1=1), a_leaf("fits", 8, s0=8))
+
+    assert set(placed(found(matrix, root))) == {"fits"}
+    assert solve(matrix, a_composite("both", 2, *root.children)) == NotFound(complete=True, counted=True)
+
+
+def test_a_pinned_group_uses_its_domain_or_none():
+    matrix = a_matrix([[1, 9]], [[1]], rack=[1, 2])
+
+    assert placed(found(matrix, a_leaf("g", 1, s0=1).with_topology("rack", ("1",)))) == {"g": {0: 1}}
+    assert isinstance(solve(matrix, a_leaf("g", 2, s0=2).with_topology("rack", ("1",))), NotFound)
+    assert isinstance(solve(matrix, a_leaf("g", 1, s0=1).with_topology("rack", ("7",))), NotFound)
+
+
+def test_inner_domains_are_those_of_the_outer_one():
+    matrix = a_matrix([[1, 1, 1, 1]], [[1]], zone=[1, 1, 2, 2], rack=[1, 2, 3, 3])
+    root = a_composite("root", 1, a_leaf("g", 2, "rack", s0=2), topology="zone")
+
+    assert placed(found(matrix, root)) == {"g": {2: 1, 3: 1}}
+
+
+def test_domains_are_tried_tightest_first():
+    matrix = a_matrix([[9, 2, 3]], [[1]], rack=[1, 2, 3])
+    root = a_composite("root", 2, a_leaf("a", 2, "rack", s0=2), a_leaf("b", 3, "rack", s0=3))
+
+    answer = found(matrix, root)
+
+    assert placed(answer) == {"a": {1: 2}, "b": {2: 3}}
+
+
+def test_a_search_whose_budget_ends_claims_nothing():
+    matrix = a_matrix([[7, 6, 5]], [[1]], rack=[1, 2, 3])
+    sizes = (4, 3, 3, 3, 2, 3)
+    tree = a_composite("root", 6, *(a_leaf(f"g{i}", size, "rack", s0=size) for i, size in enumerate(sizes)))
+    assert isinstance(solve(matrix, tree), Found)
+
+    answer = solve(matrix, tree, steps=4)
+
+    assert isinstance(answer, NotFound)
+    assert not answer.complete
+
+
+def test_equal_groups_and_symmetric_domains_are_tried_once():
+    def steps(racks: int) -> int:
+        matrix = a_matrix([[4] * racks], [[1]], rack=list(range(1, racks + 1)))
+        groups = [a_leaf(f"g{i}", 3, "rack", s0=3) for i in range(racks)]
+        search = TreeSearch(matrix, Budget(100_000))
+        root = a_composite("root", racks + 1, *groups, a_leaf("two", 2, "rack", s0=2))
+        answer = search.solve(root, matrix.everywhere())
+        assert isinstance(answer, NotFound)
+        assert answer.complete
+        return search.budget.spent
+
+    assert steps(7) < 200
+
+
+@pytest.mark.parametrize("need", [1, 2])
+def test_equal_children_are_one_alternative(need: int):
+    matrix = a_matrix([[1, 1]], [[2], [1]], rack=[1, 2])
+    matrix.requests[0, 0] = 1
+    small = [a_leaf(f"s{i}", 1, "rack", s1=1) for i in range(6)]
+    root = a_composite("root", need, *small)
+
+    assert len(placed(found(matrix, root, steps=60))) == need
