@@ -16,7 +16,7 @@ from muster.scheduler.runtime.profile import default_profile
 from tests.build.cluster import evaluator_of
 from tests.build.examples import examples
 from tests.build.random_objects import random_namespaces, random_node, random_pod, random_services
-from tests.properties import pod_oracle as oracle
+from tests.promises import pod_oracle as oracle
 
 PROFILE = default_profile()
 many = settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.build.examples import examples
 from tests.build.preemption_cases import Case, cases
 from tests.build.scheduler import TestWorld
-from tests.properties import preemption_oracle as oracle
+from tests.promises import preemption_oracle as oracle
 
 QUICK = settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

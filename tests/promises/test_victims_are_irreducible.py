@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.build.examples import examples
 from tests.build.preemption_cases import Case, Group, Running
-from tests.properties import preemption_oracle as oracle
-from tests.properties.test_preemption_oracle import chosen, settled
+from tests.promises import preemption_oracle as oracle
+from tests.promises.test_victims_are_cheapest import chosen, settled
 
 MOST_UNITS = 20
 

@@ -14,7 +14,7 @@ from tests.build.cluster import evaluator_of
 from tests.build.examples import examples
 from tests.build.planning import Scene
 from tests.build.planning_cases import Small, a_small_world
-from tests.properties.planning_oracle import placeable
+from tests.promises.planning_oracle import placeable
 
 SAMPLE = 1500
 
