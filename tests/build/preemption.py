@@ -9,7 +9,6 @@ from muster.scheduler.framework.shape import Shape
 from muster.scheduler.preemption.cost import EvictionCost
 from muster.scheduler.preemption.supply import CountableShape, NodeSupply, countable
 from muster.scheduler.preemption.victims import Victim, possible_victims, quorums
-from muster.scheduler.runtime.profile import default_profile
 from tests.build.objects import a_composite, a_gang, a_pod
 from tests.build.scheduler import TestWorld
 
@@ -52,7 +51,7 @@ class Evictions:
         return self.victims.index(self.victim(name))
 
     def shape(self, pod: types.Pod) -> Shape:
-        return self.state.evaluator.shape(pod, default_profile())
+        return self.state.evaluator.shape(pod, self.state.config.profiles["default-scheduler"])
 
     def countable(self, pod: types.Pod) -> CountableShape | None:
         pods = [self.state.cluster.pods[uid].pod for victim in self.victims for uid in victim.uids]

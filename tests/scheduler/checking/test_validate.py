@@ -7,6 +7,8 @@ from muster.scheduler.placement.verdict import (
     Assignment,
     Placed,
 )
+from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from muster.scheduler.runtime.profile import Profile
 from tests.build.objects import RACK, a_node, a_pod
 from tests.build.placements import fault, seated, two_nodes
 from tests.build.planning import Scene
@@ -74,3 +76,51 @@ def test_nobody_sits_twice_and_no_stranger_sits():
     )
     assert "index" in (validate(Placed((Assignment("uid-g-0", "n0", 1),), frozenset()), gang, scene.cluster) or "")
     assert "nobody" in (validate(Placed((), frozenset()), gang, scene.cluster) or "")
+
+
+def test_ports_of_running_and_nominated_pods_count():
+    web = {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}}
+    scene = two_nodes().running(a_pod("running", cpu=0, node="n0", **web))
+    gang = scene.gang("g", a_pod("g-0", cpu=0, **web))
+    other = scene.gang("o", a_pod("o-0", cpu=0, **web)).members[0].shape
+    on_n0, on_n1 = seated(scene, gang, g_0="n0"), seated(scene, gang, g_0="n1")
+
+    assert "port 80 of n0" in (validate(on_n0, gang, scene.cluster) or "")
+    assert validate(on_n0, gang, scene.cluster, evicted=frozenset({"pod-running"})) is None
+    assert validate(on_n1, gang, scene.cluster) is None
+    assert "port 80 of n1" in (
+        validate(on_n1, gang, scene.cluster, nominated=[(other, scene.cluster.index["n1"])]) or ""
+    )
+
+
+def test_a_group_that_is_said_to_be_satisfied_must_be():
+    scene = two_nodes()
+    gang, other = scene.uniform("g", 1), scene.uniform("o", 1)
+    tree = scene.composite("root", gang, other, min_groups=1)
+    placed = seated(scene, tree, g_0="n0")
+    assert validate(placed, tree, scene.cluster) is None
+
+    claimed = Placed(placed.assignments, frozenset({tree.key, other.key}))
+
+    assert validate(claimed, tree, scene.cluster) == "o is said to hold and does not"
+
+
+def test_a_constrained_group_uses_only_nodes_with_the_label():
+    scene = two_nodes().nodes(a_node("loose", cpu=2))
+
+    assert "without the label" in fault(scene, scene.uniform("g", 1, topology=RACK), g_0="loose")
+
+
+def test_the_constraint_of_a_child_is_checked_inside_its_parent():
+    scene = two_nodes()
+    child = scene.uniform("c", 2, topology=RACK)
+
+    assert "c lies in more than one domain" in fault(scene, scene.composite("root", child), c_0="n0", c_1="n1")
+
+
+def test_resources_that_the_profile_ignores_are_not_compared():
+    scene = Scene(profile=Profile("ignoring", [NodeResourcesFit({"ignoredResources": ["example.com/thing"]})]))
+    scene.nodes(a_node("n0", cpu=2))
+    gang = scene.gang("g", a_pod("g-0", cpu=1, requests={"example.com/thing": 3}))
+
+    assert fault(scene, gang, g_0="n0") == ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.build.objects import a_budget, a_gang, a_node, a_pod, pods
-from tests.build.preemption import HIGH, LOW, a_tree, with_lows
-from tests.build.scheduler import a_world
+from muster.scheduler.preemption.cost import NOTHING_EVICTED, seconds
+from tests.build.objects import a_basic, a_budget, a_gang, a_node, a_pod, pods
+from tests.build.preemption import HIGH, LOW, Evictions, a_tree, with_lows
+from tests.build.scheduler import TestWorld, a_world
 
 
 def test_the_lowest_priority_goes_first():
@@ -143,3 +144,87 @@ def test_one_gang_is_taken_apart_rather_than_two_are_broken():
     world.add(a_gang("two", 2, priority=LOW), *[a_pod(f"two-{i}", "two", priority=LOW, node=f"n{i}") for i in (1, 3)])
     world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH)).run()
     assert len({name[:3] for name in world.evicted()}) == 1
+
+
+def crowded(**budgets: int) -> TestWorld:
+    """Four pods with the label app=db on one node, and budgets that allow so many disruptions."""
+    world = with_lows(a_world([a_node("n0", cpu=9)]), *((f"p{i}", "n0", 1) for i in range(4)), labels={"app": "db"})
+    return world.add(*(a_budget(name, allowed, app="db") for name, allowed in budgets.items()))
+
+
+def test_the_cost_of_a_set_is_compared_in_the_order_of_harm():
+    world = with_lows(a_world([a_node("n0", cpu=9)]), ("low", "n0", 1), created=60)
+    with_lows(world, ("mid", "n0", 1), priority=50)
+    found = Evictions(world)
+    low, mid = found.victim("low"), found.victim("mid")
+
+    start = seconds("2026-01-01T00:00:00Z")
+    assert found.cost.cost([low, mid]) == (0, 50, 0, 2, 2, -(2 * start + 60))
+    assert found.cost.cost([]) == (0, NOTHING_EVICTED, 0, 0, 0, 0)
+    assert found.cost.cost([]) < found.cost.cost([low]) < found.cost.cost([mid]) < found.cost.cost([low, mid])
+
+
+def test_marked_victims_cost_nothing():
+    found = Evictions(crowded(db=0), marked={"pod-p0"})
+    marked, other = found.victim("p0"), found.victim("p1")
+
+    assert found.cost.cost([marked]) == found.cost.cost([])
+    assert found.cost.cost([marked, other]) == found.cost.cost([other])
+    assert found.cost.single(marked) == (0, NOTHING_EVICTED, 0, 0, 0.0)
+    assert found.cost.violations([marked]) == 0
+
+
+def test_evictions_beyond_what_a_budget_allows_are_violations():
+    found = Evictions(crowded(db=1, strict=0))
+    three = [found.victim(f"p{i}") for i in range(3)]
+
+    assert [found.cost.violations(three[:count]) for count in range(4)] == [0, 1, 1 + 2, 2 + 3]
+    assert found.cost.single(three[0])[0] == 1  # of the strict one
+    assert dict(found.cost.disruptions(three[0])) == {0: 1, 1: 1}
+    assert Evictions(crowded()).cost.violations(three) == 0
+
+
+def test_a_budget_that_is_overdrawn_already_allows_nothing_and_no_less():
+    found = Evictions(crowded(db=-3))
+
+    assert found.cost.violations([found.victim("p0")]) == 1
+
+
+def test_a_gang_breaks_when_it_falls_below_its_minimum_and_its_parents_with_it():
+    world = a_world([a_node("n0", cpu=9), a_node("n1", cpu=9)])
+    a_tree(world, "single", "single")  # both children are needed; b has a pod to spare
+    found = Evictions(world)
+    a, b0, b1 = (found.victim(name) for name in ("t-a-0", "t-b-0", "t-b-1"))
+
+    assert found.cost.broken_gangs([b0]) == 0
+    assert found.cost.broken_gangs([b0, b1]) == 2  # b, and the tree above it
+    assert found.cost.broken_gangs([a, b0, b1]) == 3
+    assert (found.cost.single(a)[2], found.cost.single(b0)[2]) == (1, 0)
+    slack = {key.name: found.cost.slack(key) for key in found.quorums}
+    assert slack == {"t-a": 0, "t-b": 1, "t": 0}
+
+
+def test_a_basic_group_and_one_that_is_broken_already_have_nothing_to_lose():
+    world = a_world([a_node("n0", cpu=9)])
+    world.add(a_basic("basic", priority=LOW), a_pod("b-0", "basic", priority=LOW, node="n0"))
+    world.add(a_gang("broken", 3, priority=LOW), a_pod("g-0", "broken", priority=LOW, node="n0"))
+    found = Evictions(world)
+
+    assert found.cost.broken_gangs(found.victims) == 0
+    assert {found.cost.slack(key) for key in found.quorums} == {-1}
+
+
+def test_a_victim_of_many_pods_counts_with_its_latest_start():
+    world = a_world([a_node("n0", cpu=9), a_node("n1", cpu=9)])
+    world.add(a_gang("g", 1, mode="all", priority=LOW))
+    world.add(*(a_pod(f"g-{i}", "g", priority=LOW, node="n0", created=60 * i) for i in range(3)))
+    found = Evictions(world)
+
+    (whole,) = found.victims
+
+    assert found.cost.single(whole) == (0, LOW, 1, 3, -seconds("2026-01-01T00:02:00Z"))
+
+
+def test_a_pod_without_a_start_time_counts_as_old():
+    assert seconds("") == 0.0
+    assert seconds("1970-01-01T00:01:00Z") == 60.0

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pytest
+
+from muster.scheduler.cycle.evaluate import request_of
+from muster.scheduler.placement.request import GroupRequest, leaves, shapes_of
+from muster.scheduler.preemption import group_victims
+from muster.scheduler.preemption.group_victims import GroupVictims
+from muster.scheduler.preemption.seat_victims import VictimSelection
 from tests.build.objects import BLOCK, RACK, a_composite, a_gang, a_node, a_pod, pods
-from tests.build.preemption import HIGH, LOW, with_lows
-from tests.build.scheduler import a_world
+from tests.build.preemption import HIGH, LOW, Evictions, with_lows
+from tests.build.scheduler import TestWorld, a_world
 
 
 def racks(count: int, size: int = 2) -> list[Any]:
@@ -60,3 +68,95 @@ def test_a_tree_takes_the_cheapest_block_and_in_it_one_rack_for_each_child():
     world.run()
     assert world.evicted() == ["low-4", "low-5", "low-6"]
     assert {world.domain("x-0"), world.domain("x-1")} != {world.domain("y-0"), world.domain("y-1")}
+
+
+def chosen(world: TestWorld, name: str, wanted: dict[str, int]) -> list[str] | None:
+    """The victims chosen for so many pods of each PodGroup of a tree that is pending."""
+    found = Evictions(world)
+    entity = next(entity for entity in found.state.queue.entities.values() if entity.key.name == name)
+    request = request_of(entity, found.state.shape_of, found.state.domain_of)
+    shapes = {number: found.countable(shape.pod) for number, shape in shapes_of(request).items()}
+    assert None not in shapes.values()
+    supply = found.supply(*shapes.values())  # type: ignore[arg-type]
+    seats = {
+        leaf.key: {leaf.members[0].shape.id: wanted[leaf.key.name]}
+        for leaf in leaves(request)
+        if leaf.key.name in wanted
+    }
+    groups = GroupVictims(found.state.cluster, supply, shapes, seats)  # type: ignore[arg-type]
+    selection = groups.select(request, VictimSelection(supply), groups.everywhere())
+    return None if selection is None else sorted(victim.key.name for victim in selection.victims())
+
+
+def full_racks(*priorities: tuple[int, int]) -> TestWorld:
+    """Racks of two nodes of one cpu, with pods of these priorities."""
+    world = a_world(racks(len(priorities)))
+    for rack, pair in enumerate(priorities):
+        for i, priority in enumerate(pair):
+            with_lows(world, (f"r{rack}-{i}", f"n{2 * rack + i}", 1), priority=priority)
+    return world
+
+
+def test_the_cheapest_domain_that_suffices_is_chosen():
+    world = full_racks((5, 50), (6, 7), (4, 90))
+    world.add(a_gang("g", 2, topology=RACK, priority=HIGH), *pods(2, "g", priority=HIGH))
+
+    assert chosen(world, "g", {"g": 2}) == ["r1-0", "r1-1"]
+    assert chosen(world, "g", {"g": 1}) == ["r2-0"]
+    assert chosen(world, "g", {"g": 3}) is None
+    assert chosen(world, "g", {}) == []
+
+
+def test_without_a_constraint_victims_are_chosen_everywhere():
+    world = full_racks((5, 50), (6, 70))
+    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH))
+
+    assert chosen(world, "g", {"g": 2}) == ["r0-0", "r1-0"]
+
+
+def test_each_child_takes_its_seats_before_the_next():
+    world = full_racks((5, 5), (6, 6))
+    world.add(a_composite("tree", 2, priority=HIGH))
+    for name in ("x", "y"):
+        world.add(a_gang(name, 2, parent="tree", topology=RACK, priority=HIGH), *pods(2, name, priority=HIGH))
+
+    assert chosen(world, "tree", {"x": 2, "y": 2}) == ["r0-0", "r0-1", "r1-0", "r1-1"]
+    assert chosen(world, "tree", {"x": 2}) == ["r0-0", "r0-1"]
+
+
+def test_a_tree_fails_if_one_of_its_groups_does():
+    world = full_racks((5, 5), (6, 500))
+    world.add(a_composite("tree", 2, priority=HIGH))
+    for name in ("x", "y"):
+        world.add(a_gang(name, 2, parent="tree", topology=RACK, priority=HIGH), *pods(2, name, priority=HIGH))
+
+    assert chosen(world, "tree", {"x": 2, "y": 2}) is None
+
+
+def a_pinned(world: TestWorld, *domains: str) -> list[list[str]]:
+    """The nodes of each domain that a group may use whose members are in these already."""
+    found = Evictions(world)
+    entity = next(entity for entity in found.state.queue.entities.values() if entity.key.name == "g")
+    request: GroupRequest = request_of(entity, found.state.shape_of, found.state.domain_of)
+    groups = GroupVictims(found.state.cluster, found.supply(), {}, {})
+    parts = groups.domains(request.with_topology(RACK, domains), groups.everywhere())
+    return [[found.state.cluster.names[slot] for slot in np.flatnonzero(part)] for part in parts]
+
+
+def test_the_domains_of_a_group_are_all_or_the_one_it_is_in():
+    world = full_racks((5, 5), (6, 6))
+    world.add(a_node("loose"), a_gang("g", 2, priority=HIGH), *pods(2, "g", cpu=9, priority=HIGH))
+
+    assert a_pinned(world) == [["n0", "n1"], ["n2", "n3"]]
+    assert a_pinned(world, "r1") == [["n2", "n3"]]
+    assert a_pinned(world, "r0", "r1") == []
+    assert a_pinned(world, "") == []
+
+
+def test_where_there_is_too_much_to_try_the_most_promising_domains_come_first(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(group_victims, "MOST_VICTIMS", 3)
+    monkeypatch.setattr(group_victims, "FEWEST_DOMAINS", 1)
+    world = full_racks((90, 90), (80, 80), (5, 5), (85, 85))
+    world.add(a_gang("g", 2, topology=RACK, priority=HIGH), *pods(2, "g", priority=HIGH))
+
+    assert chosen(world, "g", {"g": 2}) == ["r2-0", "r2-1"]

@@ -6,9 +6,13 @@ from typing import Any
 
 from bench.preemption_rule import tally
 
-from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
-from tests.build.preemption import HIGH, LOW, a_tree, with_lows
-from tests.build.scheduler import a_world
+from muster.scheduler.cycle.evaluate import request_of
+from muster.scheduler.placement.verdict import Budget
+from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
+from muster.scheduler.preemption.select import NO_VICTIMS, select_victims
+from tests.build.objects import RACK, a_budget, a_composite, a_gang, a_node, a_pod, near, pods
+from tests.build.preemption import HIGH, LOW, Evictions, a_tree, with_lows
+from tests.build.scheduler import TestWorld, a_world
 
 
 def racks(count: int, size: int = 2) -> list[Any]:
@@ -91,3 +95,99 @@ def test_no_choice_is_dearer_than_that_of_removing_all_and_putting_back():
     assert found.dearer == 0
     assert found.pods[0] < found.pods[1]
     assert found.gangs[0] < found.gangs[1]
+
+
+def selected(world: TestWorld, name: str, **more: Any) -> PreemptionPlan | NoCandidates:
+    found = Evictions(world, marked=more.pop("marked", ()))
+    state = found.state
+    entity = next(entity for entity in state.queue.entities.values() if entity.key.name == name)
+    request = request_of(entity, state.shape_of, state.domain_of)
+    more.setdefault("victims", found.victims)
+    return select_victims(
+        request, state.evaluator, quorums=found.quorums, budgets=found.budgets, budget=Budget(2500), **more
+    )
+
+
+def names(answer: PreemptionPlan | NoCandidates) -> list[str]:
+    assert isinstance(answer, PreemptionPlan), answer
+    return [victim.key.name for victim in answer.victims]
+
+
+def test_without_victims_there_is_nothing_to_select():
+    world = a_world([a_node("n0", cpu=1)]).add(a_pod("new", cpu=2, priority=HIGH))
+
+    assert selected(world, "new") == NoCandidates(True, NO_VICTIMS)
+
+
+def test_a_plan_names_the_victims_and_where_the_pods_are_placed_without_them():
+    world = with_lows(a_world([a_node("n0", cpu=2)]), ("b", "n0", 1), ("a", "n0", 1), labels={"app": "db"})
+    world.add(a_budget("db", 1, app="db"), a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH))
+
+    answer = selected(world, "g")
+
+    assert names(answer) == ["a", "b"]
+    assert isinstance(answer, PreemptionPlan)
+    assert answer.budget_violations == 1
+    assert sorted((one.uid, one.node) for one in answer.placed.assignments) == [("pod-g-0", "n0"), ("pod-g-1", "n0")]
+
+
+def test_nominated_seats_and_pods_that_leave_anyway_count():
+    world = with_lows(a_world([a_node("n0", cpu=2)]), ("a", "n0", 1), ("b", "n0", 1))
+    world.add(a_pod("new", priority=HIGH))
+    shape = Evictions(world).shape(a_pod("other"))
+
+    assert len(names(selected(world, "new"))) == 1
+    assert names(selected(world, "new", nominated=[(shape, 0)])) == ["a", "b"]
+    assert names(selected(world, "new", leaving=["pod-a"], victims=Evictions(world).victims[1:])) == []
+
+
+def test_where_not_even_all_victims_suffice_it_is_hopeless():
+    world = with_lows(a_world([a_node("n0", cpu=2)]), ("a", "n0", 1))
+    with_lows(world, ("safe", "n0", 1), priority=500)
+    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH))
+    mixed = with_lows(a_world([a_node("n0", cpu=2)]), ("a", "n0", 1))
+    mixed.add(a_gang("m", 2, priority=HIGH), a_pod("m-0", "m", priority=HIGH), a_pod("m-1", "m", cpu=2, priority=HIGH))
+
+    for answer in (selected(world, "g"), selected(mixed, "m")):
+        assert isinstance(answer, NoCandidates)
+        assert answer.hopeless
+
+
+def test_mixed_pods_are_planned_for_with_the_cheapest_victims():
+    world = a_world([a_node("n0", cpu=3), a_node("n1", cpu=3)])
+    with_lows(world, ("a", "n0", 3), priority=5)
+    with_lows(world, ("b", "n1", 3), priority=50)
+    world.add(a_gang("m", 2, priority=HIGH), a_pod("m-0", "m", priority=HIGH), a_pod("m-1", "m", cpu=2, priority=HIGH))
+
+    assert names(selected(world, "m")) == ["a"]
+
+
+def test_pods_that_the_required_affinity_selects_are_kept_if_possible():
+    world = with_lows(
+        a_world([a_node("n0", cpu=2, rack="r0")]), ("cache", "n0", 1), labels={"app": "cache"}, priority=1
+    )
+    with_lows(world, ("other", "n0", 1), priority=50)
+    world.add(a_pod("new", priority=HIGH, affinity=near(RACK, app="cache")))
+
+    assert names(selected(world, "new")) == ["other"]
+
+
+def test_more_than_the_minimum_is_placed_where_evictions_allow_it():
+    world = a_world([a_node(f"n{i}", cpu=1, rack=f"r{i // 2}") for i in range(4)])
+    with_lows(world, *((f"v{i}", f"n{i}", 1) for i in range(3)))
+    world.add(a_gang("g", 1, topology=RACK, priority=HIGH), *pods(3, "g", cpu=1, priority=HIGH))
+
+    answer = selected(world, "g")
+
+    assert isinstance(answer, PreemptionPlan)
+    assert len(answer.placed.assignments) == 2
+    assert names(answer) == ["v2"]
+
+
+def test_marked_victims_are_taken_before_others():
+    world = with_lows(a_world([a_node("n0", cpu=1), a_node("n1", cpu=1)]), ("low", "n0", 1), priority=1)
+    with_lows(world, ("marked", "n1", 1), priority=50)
+    world.add(a_pod("new", priority=HIGH))
+
+    assert names(selected(world, "new")) == ["low"]
+    assert names(selected(world, "new", marked={"pod-marked"})) == ["marked"]
