@@ -36,7 +36,7 @@ def gangs(count: int, size: int, topology: str | None) -> list[Event]:
     return found
 
 
-def a_brain() -> Scheduler:
+def a_scheduler() -> Scheduler:
     scheduler = Scheduler(default_config())
     for number in range(NODES):
         scheduler.handle(node_added(number), 0.0)
@@ -55,7 +55,7 @@ def handle(scheduler: Scheduler, events: list[Event]) -> float:
 
 def decide(count: int, size: int, topology: str | None = None) -> tuple[float, list[Bind]]:
     """Pods decided per second, and their binds."""
-    scheduler = a_brain()
+    scheduler = a_scheduler()
     handle(scheduler, [*gangs(count, size, topology), CacheSynced()])
     gc.collect()
     gc.freeze()
@@ -75,13 +75,13 @@ def throughput(count: int, size: int, topology: str | None, floor: float) -> Fig
 
 def enqueue(size: int) -> float:
     """Seconds until ten groups of this size stand in the queue."""
-    scheduler = a_brain()
+    scheduler = a_scheduler()
     return handle(scheduler, gangs(10, size, None))
 
 
 def intake(count: int = 20_000) -> Iterator[Figure]:
     """Pod events a second into the scheduler, by what they say."""
-    scheduler = a_brain()
+    scheduler = a_scheduler()
     pending: list[Event] = [pod_changed(f"p{number}", None) for number in range(count)]
     yield Figure("events of new pending pods", count / handle(scheduler, pending), "events/s", floor=50_000)
     again: list[Event] = [pod_changed(f"p{number}", None) for number in range(count)]
