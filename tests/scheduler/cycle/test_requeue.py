@@ -46,7 +46,7 @@ def a_world_with_that_rule() -> TestWorld:
         "profiles": [profile],
     }
     world = a_world()
-    world.brain = Scheduler(load(document, extra=[AfterTheDatabase]))
+    world.scheduler = Scheduler(load(document, extra=[AfterTheDatabase]))
     world.restart()
     return world.add(a_node("n0", cpu=4))
 
@@ -103,12 +103,12 @@ def test_a_pod_that_asks_for_less_than_before_makes_room():
 def test_a_node_update_that_changes_nothing_wakes_nobody():
     world = a_world([a_node("n0", cpu=1)])
     world.add(a_pod("waits", cpu=2)).run()
-    before = world.brain.state.version
+    before = world.scheduler.state.version
 
     world.add(a_node("n0", cpu=1))
 
-    assert world.brain.state.version == before
-    assert not world.brain.state.signals.pending
+    assert world.scheduler.state.version == before
+    assert not world.scheduler.state.signals.pending
 
 
 @pytest.mark.parametrize(

@@ -209,10 +209,10 @@ def test_a_root_without_a_priority_takes_the_lowest_of_its_members_and_places_th
 def test_members_that_arrive_while_binds_are_in_flight_wait_for_them():
     world = a_world([a_node("n0", cpu=8)])
     world.add(a_gang("g", 2), *pods(2, "g"))
-    binds = [x for x in world.brain.next(world.now) if isinstance(x, d.Bind)]
+    binds = [x for x in world.scheduler.next(world.now) if isinstance(x, d.Bind)]
     assert len(binds) == 2
     world.add(a_pod("late", "g"))
-    assert not [x for x in world.brain.next(world.now) if isinstance(x, d.Bind)]
+    assert not [x for x in world.scheduler.next(world.now) if isinstance(x, d.Bind)]
 
     for bind in binds:
         world._carry_out(bind)
@@ -246,10 +246,10 @@ def test_freed_room_wakes_a_waiting_gang_without_a_timer():
     world = a_world([a_node("n0", cpu=4)])
     world.add(*[a_pod(f"old-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 4), *pods(4, "g")).run()
-    attempts = next(r for r in world.brain.view().queue() if r.key.name == "g").attempts
+    attempts = next(r for r in world.scheduler.view().queue() if r.key.name == "g").attempts
     world.remove("Pod", "old-0")
     world.run()
-    assert next(r for r in world.brain.view().queue() if r.key.name == "g").attempts == attempts, (
+    assert next(r for r in world.scheduler.view().queue() if r.key.name == "g").attempts == attempts, (
         "not enough: not tried"
     )
 
@@ -288,7 +288,7 @@ def test_a_rack_that_came_nearest_is_named():
 def test_the_queue_orders_by_priority_then_age_then_uid():
     world = a_world()
     world.add(a_pod("b", created=1), a_pod("a", created=2), a_pod("top", priority=5, created=9))
-    assert [root.key.name for root in world.brain.view().queue()] == ["top", "b", "a"]
+    assert [root.key.name for root in world.scheduler.view().queue()] == ["top", "b", "a"]
 
 
 def test_single_pods_without_room_carry_the_usual_message():
@@ -392,7 +392,7 @@ def test_a_child_that_grows_beside_a_running_tree_costs_no_attempts_until_it_is_
     world.add(*pods(1, "first")).run()
     for i in range(4):
         world.add(a_pod(f"later-{i}", "later")).run()
-    root = next(r for r in world.brain.view().queue() if r.key.name == "root")
+    root = next(r for r in world.scheduler.view().queue() if r.key.name == "root")
     assert root.attempts <= 1
     world.wait(3)
     assert world.condition("PodGroup", "later").message == "4 of 5 members exist"
@@ -406,7 +406,7 @@ def test_members_of_an_incomplete_child_do_not_wake_a_tree_that_failed_for_anoth
     world = a_world([a_node("n0", cpu=2)])
     world.add(a_composite("root", 1), a_gang("big", 2, parent="root"), a_gang("slow", 5, parent="root"))
     world.add(*pods(2, "big", cpu=4)).run()
-    root = next(iter(world.brain.view().queue()))
+    root = next(iter(world.scheduler.view().queue()))
     attempts = root.attempts
     for i in range(4):
         world.add(a_pod(f"slow-{i}", "slow")).run()

@@ -21,9 +21,9 @@ change = msgspec.structs.replace
 
 
 def suggested(world: TestWorld, kind: str, name: str) -> list[Suggestion]:
-    target = find(world.brain, kind, "ns", name)
+    target = find(world.scheduler, kind, "ns", name)
     assert target is not None
-    return list(explain(world.brain, target).suggestions)
+    return list(explain(world.scheduler, target).suggestions)
 
 
 def the(action: str, hints: list[Suggestion]) -> Suggestion:
@@ -259,7 +259,7 @@ def test_nothing_is_suggested_that_does_not_help():
 
 def test_asking_leaves_the_world_as_it_was():
     world = a_stuck_rack_gang()
-    cluster = world.brain.state.cluster
+    cluster = world.scheduler.state.cluster
     before = (sorted(cluster.index), cluster.used.tobytes(), len(cluster.pods))
     first = suggested(world, "PodGroup", "g")
     assert suggested(world, "PodGroup", "g") == first

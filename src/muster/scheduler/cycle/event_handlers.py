@@ -32,7 +32,7 @@ def handle(state: SchedulerState, event: events.Event, now: float) -> None:
         case events.EvictionFailed(uid, _):
             pod_events.eviction_failed(state, uid, now)
         case events.CacheSynced():
-            recovery.recover(state)
+            recovery.recover(state, now)
 
 
 def _object_updated(state: SchedulerState, kind: str, obj: Any, now: float) -> None:
@@ -129,12 +129,12 @@ def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
     state.conditions.forget(group.obj.metadata.uid)
     state.forest.remove_group(key)
     for top in {before.key: before, key: group}.values():
+        if top.key not in state.forest.groups or top.root() is not top:  # gone, or below the deleted end of a cycle
+            requeue.remove(state, top.key)
+            state.checks.clear_fault(top.key)
         if top.key in state.forest.groups:
             state.checks.tree_changed(top.root().key)
             requeue.review_tree(state, top.root(), now)
-        else:
-            requeue.remove(state, top.key)
-            state.checks.clear_fault(top.key)
 
 
 def _workload_changed(state: SchedulerState, namespace: str, name: str) -> None:

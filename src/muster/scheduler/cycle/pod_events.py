@@ -46,7 +46,8 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     member.shape = None
     if member.state == PENDING and pod.spec.scheduler_name in state.config.profiles:
         state.shape_of(member)  # computed on arrival, so that a cycle over thousands does not wait for it
-    member.lost = member.lost and bool(pod.spec.node_name)
+    if pod.spec.node_name in state.lost_nodes:
+        state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
     _review(state, member, before, now)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from muster.api import groups as api
 from muster.api import types
+from muster.scheduler.cycle import requeue
 from muster.scheduler.groups.group import PENDING, RUNNING, Member, entity_key
 from muster.scheduler.interface.decisions import Nominate
 from muster.scheduler.interface.keys import EntityKey
@@ -15,14 +16,17 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.conditions import PREEMPTION_BY_SCHEDULER
 
 
-def recover(state: SchedulerState) -> None:
+def recover(state: SchedulerState, now: float) -> None:
     """Adopt marks and nominations, notice lost nodes, and have every group and tree checked."""
     state.synced = True
     for member in state.forest.members.values():
         if member.state == RUNNING and marked_as_victim(member.pod, state.config.profiles):
             state.preemptions.adopt_mark(member.uid)
         if member.state in (PENDING, RUNNING) and member.node and member.node not in state.cluster.index:
+            state.lost_nodes.add(member.node)  # it may come back
             state.forest.set_lost(member, True)
+            if member.group is not None:
+                requeue.review_tree(state, member.group.root(), now)
     for group in state.forest.groups.values():
         state.checks.members_changed(group.key)
         state.checks.tree_changed(group.root().key)

@@ -91,7 +91,7 @@ class Forest:
         self._prune(old)
 
     def _relink_cycles(self, changed: Group) -> None:
-        """Edges that were left out because they closed a ring may be sound after this change."""
+        """Edges that were left out because they closed a cycle may be valid after this change."""
         for group in [g for g in self.groups.values() if g.cyclic and g is not changed]:
             if not self._closes_cycle(group):
                 group.cyclic = False
@@ -147,7 +147,7 @@ class Forest:
         else:
             self._leave(member)
             member.update(pod)
-        member.group = self.group(key) if key is not None else None
+        self._join(member, self.group(key) if key is not None else None)
         if pod.spec.node_name:
             member.assumed = ""
             self.on_node.setdefault(pod.spec.node_name, {})[member.uid] = member
@@ -163,10 +163,25 @@ class Forest:
                 del self.on_node[node]
             self._leave(member)
             if member.group is not None:
-                member.group.finished.discard(uid)
-                self._update_admissible(member.group)
-                self._prune(member.group)
+                self._drop_member(member.group, uid)
         return member
+
+    def _join(self, member: Member, group: Group | None) -> None:
+        """The pod names this group, or none. A group is known for as long as a pod names it, whatever its state."""
+        old = member.group
+        if old is group:
+            return
+        member.group = group
+        if group is not None:
+            group.member_count += 1
+        if old is not None:
+            self._drop_member(old, member.uid)
+
+    def _drop_member(self, group: Group, uid: str) -> None:
+        group.member_count -= 1
+        group.finished.discard(uid)
+        self._update_admissible(group)
+        self._prune(group)
 
     def assume(self, seated: Iterable[tuple[Member, str]]) -> None:
         """Binds of these pending pods are on their way: they count as running from now on."""

@@ -107,6 +107,7 @@ class Group:
         "gated",
         "in_flight",
         "key",
+        "member_count",
         "minimum",
         "obj",
         "parent",
@@ -124,6 +125,7 @@ class Group:
         self.parent: Group | None = None
         self.children: dict[EntityKey, Group] = {}
         self.cyclic = False  # its parent is below it; the edge is not followed
+        self.member_count = 0  # pods that name this group, whatever their state
         self.pending: dict[str, Member] = {}
         self.running: dict[str, Member] = {}
         self.finished: set[str] = set()  # uids that Succeeded
@@ -226,7 +228,7 @@ class Group:
     @property
     def empty(self) -> bool:
         """Nobody names it any more."""
-        return not (self.exists or self.children or self.pending or self.running or self.finished or self.traits)
+        return not (self.exists or self.children or self.member_count)
 
 
 def priority_of(top: Group) -> int:

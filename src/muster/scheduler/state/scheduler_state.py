@@ -102,7 +102,11 @@ class SchedulerState:
         self.assumed.check()
         self.queue.check()
         for entity in self.queue.entities.values():
+            if entity.group is not None:
+                assert self.top(entity.key) is entity.group, f"{entity.key} is not the top of a tree"
             if entity.state is EntityState.PREEMPTING:
                 assert self.preemptions.get(entity.key) is not None, f"{entity.key} waits for no victims"
+        for key in self.preemptions.entities():
+            assert key in self.queue.entities, f"victims leave for {key}, which is not queued"
         for key in self.nominations.entities():
             assert key in self.queue.entities, f"seats are nominated for {key}, which is not queued"
