@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from muster.api.types import PersistentVolumeClaim
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.placement.verdict import (
     Assignment,
@@ -9,7 +12,7 @@ from muster.scheduler.placement.verdict import (
 )
 from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from muster.scheduler.runtime.profile import Profile
-from tests.build.objects import RACK, a_node, a_pod
+from tests.build.objects import RACK, a_node, a_pod, apart
 from tests.build.placements import fault, seated, two_nodes
 from tests.build.planning import Scene
 
@@ -124,3 +127,43 @@ def test_resources_that_the_profile_ignores_are_not_compared():
     gang = scene.gang("g", a_pod("g-0", cpu=1, requests={"example.com/thing": 3}))
 
     assert fault(scene, gang, g_0="n0") == ""
+
+
+def test_nominated_pods_count_towards_the_number_of_pods():
+    scene = Scene().nodes(a_node("n0", cpu=9, pods=2))
+    gang = scene.uniform("g", 1)
+    shape = gang.members[0].shape
+    placed = seated(scene, gang, g_0="n0")
+
+    assert validate(placed, gang, scene.cluster, nominated=[(shape, 0)]) is None
+    assert "pods" in (validate(placed, gang, scene.cluster, nominated=[(shape, 0)] * 2) or "")
+
+
+def test_a_resource_that_the_node_does_not_have_is_not_there():
+    scene = two_nodes()
+    gang = scene.gang("g", a_pod("g-0", cpu=1, requests={"example.com/thing": 1}))
+
+    assert fault(scene, gang, g_0="n0") == "n0 has 0 example.com/thing; 0 in use and 1 planned"
+
+
+def test_one_pod_that_depends_on_others_is_enough_to_check_the_rules_between_pods():
+    scene = two_nodes()
+    alone = a_pod("g-1", cpu=1, affinity=apart(RACK, app="x"))
+    gang = scene.gang("g", a_pod("g-0", cpu=1, labels={"app": "x"}), alone)
+
+    assert "too near" in fault(scene, gang, g_0="n0", g_1="n0")
+    assert fault(scene, gang, g_0="n0", g_1="n1") == ""
+    guarded = two_nodes().running(a_pod("guard", cpu=0, node="n0", affinity=apart(RACK, app="x")))
+    plain = guarded.gang("p", a_pod("p-0", cpu=1, labels={"app": "x"}))
+    assert "kept away" in fault(guarded, plain, p_0="n0")
+    assert fault(guarded, plain, p_0="n1") == ""
+
+
+def test_one_pod_with_volumes_is_enough_to_check_claims():
+    scene = two_nodes()
+    claim = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {"accessModes": ["ReadWriteOncePod"]}}
+    scene.cluster.change("PersistentVolumeClaim", msgspec.convert(claim, PersistentVolumeClaim))
+    volume = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
+    gang = scene.gang("g", a_pod("g-0"), a_pod("g-1", **volume), a_pod("g-2", **volume))
+
+    assert "claim c" in fault(scene, gang, g_0="n0", g_1="n0", g_2="n1")
