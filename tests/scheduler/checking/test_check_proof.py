@@ -13,7 +13,7 @@ from muster.scheduler.placement.verdict import (
     Infeasible,
     WeightProof,
 )
-from tests.build.objects import RACK, a_node, a_pod, apart
+from tests.build.objects import HOSTNAME, RACK, a_node, a_pod, apart
 from tests.build.placements import two_nodes
 from tests.build.planning import Scene, racks, slots
 
@@ -147,3 +147,24 @@ def test_searches_among_dependent_pods_pass_unchecked():
     scene = slots(4)
 
     assert exhaustion(scene, scene.uniform("g", 2, affinity=apart(RACK, app="x"))) is None
+
+
+def test_pods_of_different_shapes_are_enumerated_on_every_node():
+    scene = Scene().nodes(a_node("n0", cpu=4), a_node("n1", cpu=4))
+    for first, second in (("n0", "n1"), ("n1", "n0")):
+        one = a_pod("one", cpu=3, nodeSelector={HOSTNAME: first})
+        two = a_pod("two", cpu=2, nodeSelector={HOSTNAME: second})
+        assert exhaustion(scene, scene.gang("g", one, two)) == "a placement exists"
+
+
+def test_the_heaviest_pods_of_a_node_are_of_any_shape():
+    scene = Scene().nodes(a_node("n0", cpu=5))
+    gang = scene.gang("g", a_pod("a", cpu=3), a_pod("b", cpu=2), a_pod("c", cpu=2))
+    large, small = gang.members[0].shape.id, gang.members[1].shape.id
+
+    def checked(*weights: tuple[int, int]) -> str | None:
+        return check_proof(Infeasible(WeightProof(gang.key, weights, 0, 0)), gang, scene.cluster)
+
+    assert checked((large, 3), (small, 2)) is None  # 5 of 7
+    assert "nodes hold 2, only 2 is needed" in (checked((small, 1)) or "")  # two small ones, not the large one
+    assert "nodes hold 1, only 1 is needed" in (checked((large, 1)) or "")

@@ -95,11 +95,11 @@ def names(world: TestWorld, below: int = HIGH, **options: Any) -> list[str]:
 
 
 def test_victims_are_the_running_pods_below_a_priority():
-    world = with_lows(a_world([a_node("n0", cpu=9)]), ("low", "n0", 1), ("lost", "gone", 1))
-    with_lows(world, ("mid", "n0", 1), priority=50)
-    with_lows(world, ("high", "n0", 1), priority=HIGH)
-    with_lows(world, ("leaving", "n0", 1))
+    world = with_lows(a_world([a_node("n0", cpu=9)]), ("leaving", "n0", 1), ("lost", "gone", 1))
     world.terminate("leaving")
+    with_lows(world, ("high", "n0", 1), priority=HIGH)
+    with_lows(world, ("mid", "n0", 1), priority=50)
+    with_lows(world, ("low", "n0", 1))
 
     assert names(world) == ["low", "mid"]
     assert names(world, 50) == ["low"]
@@ -190,3 +190,18 @@ def test_the_index_keeps_the_last_answer_until_something_changes():
         before = ask()
         assert ask(**changed) is not before  # type: ignore[arg-type]
     assert [victim.key.name for victim in ask().victims] == ["low"]  # type: ignore[attr-defined]
+
+
+def test_a_group_whose_root_was_never_seen_has_the_priority_of_its_pods():
+    world = a_world([a_node("n0", cpu=9)])
+    world.add(a_gang("orphan", 1, parent="absent", priority=500))
+    world.add(a_pod("o-0", "orphan", priority=LOW, node="n0"))
+
+    assert [(victim.key.name, victim.priority) for victim in Evictions(world).victims] == [("o-0", LOW)]
+
+
+def test_a_tree_is_marked_only_if_one_of_its_pods_is():
+    world = a_world([a_node("n0", cpu=9), a_node("n1", cpu=9)])
+    a_tree(world, "all", "single")
+
+    assert not Evictions(world, marked={"pod-other"}).victims[0].marked
