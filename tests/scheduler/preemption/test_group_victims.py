@@ -160,3 +160,14 @@ def test_where_there_is_too_much_to_try_the_most_promising_domains_come_first(mo
     world.add(a_gang("g", 2, topology=RACK, priority=HIGH), *pods(2, "g", priority=HIGH))
 
     assert chosen(world, "g", {"g": 2}) == ["r2-0", "r2-1"]
+
+
+def test_constrained_children_choose_before_those_that_may_be_anywhere():
+    world = full_racks((5, 5), (6, 500))
+    world.add(a_node("n4", cpu=1), a_node("n5", cpu=1))
+    with_lows(world, ("loose-0", "n4", 1), ("loose-1", "n5", 1))
+    world.add(a_composite("tree", 2, priority=HIGH))
+    world.add(a_gang("free", 3, parent="tree", priority=HIGH), *pods(3, "free", priority=HIGH))
+    world.add(a_gang("rack", 2, parent="tree", topology=RACK, priority=HIGH), *pods(2, "rack", priority=HIGH))
+
+    assert chosen(world, "tree", {"free": 3, "rack": 2}) == ["loose-0", "loose-1", "r0-0", "r0-1", "r1-0"]

@@ -209,3 +209,30 @@ def test_marked_victims_are_free_of_charge():
     with_lows(world, ("marked", "n1", 1), priority=50)
 
     assert Choice(world, marked={"pod-marked"}).select(1) == ["marked"]
+
+
+def test_a_set_of_victims_is_compared_without_those_that_make_no_difference():
+    # On n0 the small one is cheapest, and of no use for a seat of two cpus; without it one victim is enough.
+    world = a_world([a_node("n0", cpu=3), a_node("n1", cpu=2)])
+    with_lows(world, ("small", "n0", 1), priority=1)
+    with_lows(world, ("late", "n0", 2), created=600)
+    with_lows(world, ("early", "n1", 2))
+
+    assert Choice(world, a_pod("new", cpu=2)).select(1) == ["late"]
+
+
+def test_a_set_of_victims_has_the_highest_priority_among_them():
+    world = a_world([a_node("n0", cpu=2), a_node("n1", cpu=2)])
+    with_lows(world, ("a", "n0", 1), priority=1)
+    with_lows(world, ("b", "n0", 1), priority=50)
+    with_lows(world, ("c", "n1", 1), ("d", "n1", 1))
+
+    assert sorted(Choice(world, a_pod("new", cpu=2)).select(1) or []) == ["c", "d"]
+
+
+def test_seats_are_taken_on_the_given_nodes_only():
+    choice = Choice(a_world([a_node("n0", cpu=2), a_node("n1", cpu=2)]))
+
+    choice.selection.place(choice.shape, np.array([False, True]), 3)
+
+    assert choice.selection.seats(choice.shape).tolist() == [2, 0]

@@ -147,3 +147,24 @@ def test_members_of_a_gang_that_can_be_evicted_one_by_one_are_known():
     assert sorted(found.victims[number].key.name for number in supply.members[gang]) == ["g-0", "g-1"]
     assert supply.slack == {gang: 2}
     assert [supply.gang_of[found.number(name)] for name in ("g-0", "g-2", "alone")] == [gang, None, None]
+
+
+def test_affinity_beside_spreading_cannot_be_counted():
+    world = a_world([a_node("n0", rack="r0")])
+    spec = {"affinity": near(RACK, app="stays"), "topologySpreadConstraints": [SPREAD]}
+
+    assert Evictions(world).countable(a_pod("new", **spec)) is None
+
+
+def test_one_of_several_ports_is_enough_for_a_conflict():
+    ports = [{"hostPort": port, "containerPort": port} for port in (80, 81)]
+    two = {"containers": [{"name": "c", "ports": ports}]}
+    world = with_lows(a_world([a_node("n0"), a_node("n1")]), ("holder", "n0", 1), **WEB)
+    found = Evictions(world)
+    shape = found.countable(a_pod("new", **two))
+    assert shape is not None
+
+    supply = found.supply(shape)
+
+    assert supply.seats(shape).tolist() == [0, 1]
+    assert supply.seats(shape, supply.free_without([0])).tolist() == [1, 1]

@@ -109,3 +109,12 @@ def test_a_victim_that_the_placed_pod_repels_is_not_reprieved():
     world.add(a_pod("new", priority=HIGH, affinity=apart(HOSTNAME, app="loud")))
 
     assert WhatIf(world, "new").after_reprieve("calm loud", "loud calm") == ["loud"]
+
+
+def test_a_placed_pod_does_not_stand_in_its_own_way():
+    world = with_lows(a_world([a_node("n0", cpu=2)]), ("a", "n0", 1), ("b", "n0", 1))
+    world.add(a_pod("new", priority=HIGH, labels={"app": "x"}, affinity=apart(HOSTNAME, app="x")))
+
+    assert WhatIf(world, "new").after_reprieve("a", "a") == ["a"]  # there is no room for three
+    assert WhatIf(world, "new").after_reprieve("a b", "a b") == ["b"]
+    assert WhatIf(world, "new").after_reprieve("a b", "b a") == ["a"]
