@@ -5,7 +5,7 @@ UV_VERSION := 0.13.7
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_LINK_MODE := copy
 
-SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/properties)
+SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
 .PHONY: help setup demo test test-scheduler test-full lint format e2e soak bench bench-cluster clean
 

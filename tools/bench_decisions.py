@@ -39,10 +39,10 @@ def _run(worlds: dict[str, Callable[[], Any]], *, trials: bool) -> dict[str, Ent
 def _choices() -> dict[str, Callable[[], Any]]:
     """`bench.decide`: the best node, pod after pod, on 5,000 nodes."""
     cluster = decide.a_cluster(5_000)
-    various = [decide.a_pod(f"v{i}", cpu=f"{100 + i}m") for i in range(200)]
+    various = [decide.web_pod(f"v{i}", cpu=f"{100 + i}m") for i in range(200)]
     return {
-        "decide one shape": lambda: decide.rate(cluster, [decide.a_pod("one")], 1_000),
-        "decide in one pass": lambda: decide.rate(cluster, [decide.a_pod("one")], 10_000, decide.in_one_pass),
+        "decide one shape": lambda: decide.rate(cluster, [decide.web_pod("one")], 1_000),
+        "decide in one pass": lambda: decide.rate(cluster, [decide.web_pod("one")], 10_000, decide.in_one_pass),
         "decide 200 shapes": lambda: decide.rate(cluster, various, 1_000),
         "decide zone spreading": lambda: decide.rate(cluster, [decide.spread_pod()], 500),
         "decide anti-affinity": lambda: decide.rate(cluster, [decide.lonely_pod()], 500),

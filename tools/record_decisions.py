@@ -1,6 +1,6 @@
 """Records what the schedulers of tests, benchmarks and conformance scenarios decide, as one hash each.
 
-    python -m pytest -p tools.record_decisions --record-decisions FILE tests/scheduler tests/properties
+    python -m pytest -p tools.record_decisions --record-decisions FILE tests/scheduler tests/promises
     python -m tools.record_decisions bench FILE
     python -m tools.record_decisions scenarios FILE [FOLDER]
     python -m tools.record_decisions stable FIRST SECOND FILE

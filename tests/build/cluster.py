@@ -13,6 +13,7 @@ from muster.scheduler.framework.plugin import Plugin
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.runtime.profile import Profile, default_profile
+from tests.build.objects import a_node
 
 _evaluators: WeakKeyDictionary[Cluster, Evaluator] = WeakKeyDictionary()
 
@@ -29,6 +30,11 @@ def a_cluster(*objects: Any, seed: int = 0) -> Cluster:
     for obj in objects:
         cluster.change(type(obj).__name__, obj)
     return cluster
+
+
+def a_zoned_cluster(*objects: Any) -> Cluster:
+    """The nodes `a` and `b` in the zones of these names, the node `none` in no zone, and these objects."""
+    return a_cluster(a_node("a", topology_zone="a"), a_node("b", topology_zone="b"), a_node("none"), *objects)
 
 
 class Asked:

@@ -138,6 +138,12 @@ def apart(key: str, **labels: str) -> dict[str, Any]:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
+def apart_from_label(label: str) -> dict[str, Any]:
+    """Required anti-affinity to pods that have this label, whatever its value, on one node."""
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchExpressions": [{"key": label, "operator": "Exists"}]}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
 # --- groups ----------------------------------------------------------------------------------------
 
 
@@ -200,6 +206,7 @@ def a_claim(
     storage_class: str = "fast",
     modes: Sequence[str] = ("ReadWriteOnce",),
     phase: str | None = None,
+    size: str = "1Gi",
     **meta: Any,
 ) -> types.PersistentVolumeClaim:
     """A claim, bound if a volume is named."""
@@ -211,7 +218,7 @@ def a_claim(
                 "volumeName": volume,
                 "storageClassName": storage_class,
                 "accessModes": list(modes),
-                "resources": {"requests": {"storage": "1Gi"}},
+                "resources": {"requests": {"storage": size}},
             },
             "status": {"phase": phase if phase is not None else ("Bound" if volume else "Pending")},
         },
@@ -258,6 +265,19 @@ def a_class(
     if zones:
         body["allowedTopologies"] = [{"matchLabelExpressions": [{"key": zone_key, "values": list(zones)}]}]
     return of(types.StorageClass, body)
+
+
+def a_csi_node(node: str, limit: int | None, driver: str = "d") -> types.CSINode:
+    """The CSINode of a node whose driver attaches at most so many volumes, any number if the limit is None."""
+    entry: dict[str, Any] = {"name": driver, "nodeID": node}
+    if limit is not None:
+        entry["allocatable"] = {"count": limit}
+    return of(types.CSINode, {"metadata": {"name": node}, "spec": {"drivers": [entry]}})
+
+
+def a_service(name: str = "svc", namespace: str = "ns", **selector: str) -> types.Service:
+    """A Service of the pods with these labels; without labels its selector is empty."""
+    return of(types.Service, {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}})
 
 
 def using(*claims: str, name: str = "pod", **fields: Any) -> types.Pod:

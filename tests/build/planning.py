@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from muster.api.types import Node, Pod
@@ -15,7 +15,7 @@ from muster.scheduler.placement.verdict import Budget, Infeasible, Placed, Undec
 from muster.scheduler.planning.plan import DEFAULT_STEPS, plan
 from muster.scheduler.runtime.profile import Profile, default_profile
 from tests.build.cluster import evaluator_of
-from tests.build.objects import a_pod
+from tests.build.objects import a_node, a_pod
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Scene:
         name: str,
         *pods: Pod,
         min_count: int | None = None,
-        topology: str | None = None,
+        topology: str = "",
         bound: int = 0,
         domains: tuple[str, ...] = (),
     ) -> PodGroupRequest:
@@ -68,7 +68,7 @@ class Scene:
         name: str,
         *children: GroupRequest,
         min_groups: int | None = None,
-        topology: str | None = None,
+        topology: str = "",
         domains: tuple[str, ...] = (),
     ) -> CompositeRequest:
         minimum = len(children) if min_groups is None else min_groups
@@ -77,8 +77,8 @@ class Scene:
     def fresh(self, demand: GroupRequest) -> GroupRequest:
         """The demand with the shapes of this moment: a selector met later may have told pods apart."""
         if isinstance(demand, PodGroupRequest):
-            return replace(demand, members=tuple(self.member(self.pods[m.uid], m.priority) for m in demand.members))
-        return replace(demand, children=tuple(self.fresh(child) for child in demand.children))
+            return demand.with_members(tuple(self.member(self.pods[m.uid], m.priority) for m in demand.members))
+        return demand.with_children(tuple(self.fresh(child) for child in demand.children))
 
     def plan(self, demand: GroupRequest, steps: int = DEFAULT_STEPS, **more: Any) -> Result:
         demand = self.fresh(self.fresh(demand))  # the first pass makes all selectors known
@@ -93,6 +93,19 @@ class Scene:
             doubt = check_proof(verdict, demand, self.cluster)
             assert doubt is None, doubt
         return Result(self, demand, verdict)
+
+
+def slots(count: int) -> Scene:
+    """So many nodes of one cpu."""
+    return Scene().nodes(*(a_node(f"n{i}", cpu=1) for i in range(count)))
+
+
+def racks(**sizes: int) -> Scene:
+    """Nodes of one cpu, so many in each rack, all in one block."""
+    scene = Scene()
+    for rack, count in sizes.items():
+        scene.nodes(*(a_node(f"{rack}-{i}", cpu=1, rack=rack, block="b0") for i in range(count)))
+    return scene
 
 
 @dataclass

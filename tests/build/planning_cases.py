@@ -66,7 +66,7 @@ def _draw(rng: random.Random) -> Small:
 
 def _tree(rng: random.Random, small: Small, kinds: Sequence[Kind], depth: int, serial: list[int]) -> GroupRequest:
     serial[0] += 1
-    name, topology = f"g{serial[0]}", rng.choice((None, None, RACK, ZONE))
+    name, topology = f"g{serial[0]}", rng.choice(("", "", RACK, ZONE))
     if depth == 0 or rng.random() < 0.25:
         pods = []
         for index in range(rng.randint(1, 4)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 
 import click
 
@@ -34,11 +35,17 @@ def check(page: Page) -> Iterator[Problem]:
             if target not in _targets():
                 yield page.problem(code.line, f"the Makefile has no target {target}")
         for module in _MODULE.findall(code.text):
-            if _source(module) is None:
+            if _source(module) is None and not _is_installed(module):
                 yield page.problem(code.line, f"there is no module {module} to run")
     for code in page.inline:
         if code.text.startswith("-") and not _is_known(page, code):
             yield page.problem(code.line, f"no command here has the flag {_flag(code.text)}")
+
+
+def _is_installed(module: str) -> bool:
+    """Whether somebody else's package has the module."""
+    package = module.partition(".")[0]
+    return not (ROOT / package).is_dir() and find_spec(package) is not None
 
 
 # --- whole commands --------------------------------------------------------------------------------

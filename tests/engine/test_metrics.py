@@ -9,7 +9,7 @@ from muster.engine.metrics import Metrics
 from muster.scheduler.interface.decisions import Decision, Evict, SetCondition
 from muster.scheduler.interface.events import EvictionFailed, ObjectDeleted, ObjectUpdated
 from muster.scheduler.interface.keys import ObjectRef
-from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.preemption.result import NO_VICTIMS, NOMINATED, REFUSED, PreemptionAttempt
 from tests.build.objects import a_pod
 
@@ -20,7 +20,9 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 def test_a_round_for_a_pod_counts_as_a_pods():
     metrics = Metrics()
-    metrics.preemptions_considered([PreemptionAttempt("pod", NOMINATED, victims=3, units=2, budget_violations=1)], 0.25)
+    metrics.preemptions_considered(
+        [PreemptionAttempt("pod", NOMINATED, pods=3, disruptions=2, budget_violations=1)], 0.25
+    )
 
     assert value(metrics, "preemption_attempts_total") == 1
     assert value(metrics, "preemption_victims_sum") == 3
@@ -108,7 +110,7 @@ def test_seats_that_a_group_gives_back_are_no_preemption():
 
 def test_judgements_are_counted_by_outcome():
     metrics = Metrics()
-    metrics.domains_evaluated([Judged("mine", 50, 20), Judged("mine", 50, 50)], 0.5)
+    metrics.domains_evaluated([DomainsEvaluated("mine", 50, 20), DomainsEvaluated("mine", 50, 50)], 0.5)
 
     def value(name: str, **labels: str) -> float | None:
         return metrics.registry.get_sample_value(f"scheduler_{name}", {"profile": "mine", **labels})

@@ -97,3 +97,12 @@ def test_an_entry_point_that_is_no_constraint_is_named(monkeypatch: pytest.Monke
 
     with pytest.raises(BadOption, match="odd"):
         config(source(None))
+
+
+def test_the_settings_of_the_scheduler_hold_for_all_names_of_the_command_line():
+    section = {"name": "Muster", "args": {"budgetSteps": 7, "bindTimeoutSeconds": 9}}
+
+    read = config(source({**HEAD, "profiles": [{"pluginConfig": [section]}]}, ["a", "b"]))
+
+    assert list(read.profiles) == ["a", "b"]
+    assert (read.budget_steps, read.bind_timeout) == (7, 9)

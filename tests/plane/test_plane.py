@@ -124,6 +124,28 @@ async def test_a_scheduler_configuration_is_used(tmp_path: Path) -> None:
         assert "nodeName" not in (await plane.client.get(PODS, "other", "default"))["spec"]
 
 
+async def test_the_settings_of_the_scheduler_reach_its_scheduler(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{pluginConfig: [{name: Muster, args: {budgetSteps: 1, bindTimeoutSeconds: 20}}]}]\n"
+    )
+    options = Options(https=False, scheduler_config=file, nodes=NodeOptions(5, cpu="13"), freeze=False)
+    sizes = [7, 7, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3]  # they fill the nodes, which takes more than ten steps to find
+    async with Plane(options) as plane:
+        group, *pods = a_gang("g", len(sizes))
+        await plane.client.create(POD_GROUPS, group)
+        for pod, cpu in zip(pods, sizes, strict=True):
+            pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": str(cpu)}}
+            await plane.client.create(PODS, pod)
+
+        async def undecided() -> bool:
+            status = (await plane.client.get(POD_GROUPS, "g", "default")).get("status", {})
+            return any(said["reason"] == "PlacementNotGuaranteed" for said in status.get("conditions", ()))
+
+        await until(undecided)
+
+
 async def test_an_aggregated_role_shows_what_it_gathers() -> None:
     async with api_server(controllers=True) as plane:
         role = {

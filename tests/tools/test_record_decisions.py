@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def recorder() -> Iterator[Recorder]:
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    """Uninstalled before monkeypatch takes its changes back, so that both leave the scheduler as it was."""
     made = Recorder()
     made.install()
     yield made

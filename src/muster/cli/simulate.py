@@ -144,7 +144,7 @@ def _answer(simulation: Simulation, view: SchedulerView, submitted: list[ObjectR
     victims = tuple(Victim(_name(pod), f"{by.kind}/{by.name}") for pod, by in simulation.victims.items())
     groups = tuple(
         GroupCondition(ref.kind, ref.namespace, ref.name, condition.status, condition.reason, condition.message)
-        for ref, condition in simulation.words.items()
+        for ref, condition in simulation.conditions.items()
         if ref.kind != "Pod" and ref.uid in uids and condition.type.endswith("Scheduled")
     )
     fits = len(placed) == len(submitted)
@@ -157,7 +157,7 @@ def _pending(simulation: Simulation, ref: ObjectRef, member: Member) -> WaitingP
     from muster.scheduler.status.messages import UNDECIDED_PREFIX
     from muster.scheduler.status.waiting import own_wait
 
-    group, condition = member.group, simulation.words.get(ref)
+    group, condition = member.group, simulation.conditions.get(ref)
     if condition is not None:
         text = condition.message
     elif group is not None and not group.exists:

@@ -23,7 +23,7 @@ from muster.scheduler.interface.events import (
     ObjectUpdated,
 )
 from muster.scheduler.interface.keys import ObjectRef
-from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.preemption.result import NO_VICTIMS, NOMINATED, REFUSED, UNDECIDED, PreemptionAttempt
 
 M = TypeVar("M", Counter, Histogram)
@@ -200,6 +200,9 @@ class Metrics:
     def _placements(self) -> None:
         counter, histogram = self._counter, self._histogram
         self.generated = counter("generated_placements", "Domains that pod groups could be placed in.", ("profile",))
+        self.proofs = counter(
+            "infeasibility_proofs", "Proofs of infeasibility by the outcome of their independent check.", ("result",)
+        )
         self.evaluations = counter(
             "placement_evaluations", "Domains evaluated for pod groups, by outcome.", ("result", "profile")
         )
@@ -284,11 +287,11 @@ class Metrics:
             else:
                 self.workload_preemptions.labels(result).inc()
             if found.result == NOMINATED:
-                (self.victims if found.preemptor == "pod" else self.workload_victims).observe(found.victims)
-                self.disruptions.labels(found.preemptor).observe(found.units)
+                (self.victims if found.preemptor == "pod" else self.workload_victims).observe(found.pods)
+                self.disruptions.labels(found.preemptor).observe(found.disruptions)
                 self.pdb_violations.labels(found.preemptor).inc(found.budget_violations)
 
-    def domains_evaluated(self, evaluated: list[Judged], seconds: float) -> None:
+    def domains_evaluated(self, evaluated: list[DomainsEvaluated], seconds: float) -> None:
         """The domains of a scheduling cycle; they are evaluated together, so each took an equal share of the cycle."""
         share = seconds / max(1, sum(found.domains for found in evaluated))
         for found in evaluated:
@@ -297,6 +300,11 @@ class Metrics:
                 if count:
                     self.evaluations.labels(result, found.profile).inc(count)
                     self.placement_seconds.labels(result, found.profile).observe(share)
+
+    def proofs_checked(self, results: dict[str, int]) -> None:
+        """What became of the proofs of infeasibility of a scheduling cycle."""
+        for result, count in results.items():
+            self.proofs.labels(result).inc(count)
 
     def _condition_set(self, decision: SetCondition, seconds: float) -> None:
         if decision.about.kind == "Pod":

@@ -112,6 +112,7 @@ class SchedulingLoop:
             took = time.perf_counter() - began
             self._metrics.preemptions_considered(self._scheduler.take_preemptions(), took)
             self._metrics.domains_evaluated(self._scheduler.take_domains(), took)
+            self._metrics.proofs_checked(self._scheduler.take_proofs())
         if decisions:
             self._metrics.decided(decisions, now, time.perf_counter() - began)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.scheduler.cycle.view import CacheSizes, QueueEntry, SchedulerView
-from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.preemption.result import NOMINATED, PreemptionAttempt
 from muster.scheduler.queue.entity import EntityState
 from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
@@ -14,7 +14,7 @@ def a_view(world) -> SchedulerView:
     return world.brain.view()
 
 
-def evaluated(world) -> list[Judged]:
+def evaluated(world) -> list[DomainsEvaluated]:
     return world.brain.take_domains()
 
 
@@ -28,7 +28,7 @@ def test_an_attempt_tells_how_many_domains_it_evaluated():
     world.add(a_gang("g", 2, topology=RACK), *pods(2, "g")).run()
 
     assert world.pending() == []
-    assert evaluated(world) == [Judged("default-scheduler", domains=3, feasible=2)]
+    assert evaluated(world) == [DomainsEvaluated("default-scheduler", domains=3, feasible=2)]
     assert evaluated(world) == []
 
 
@@ -60,7 +60,7 @@ def test_a_group_that_is_pinned_has_one_domain_to_evaluate():
 def test_a_failure_evaluates_each_domain_once():
     world = a_world(racks())
     world.add(a_gang("g", 5, topology=RACK), *pods(5, "g")).run()
-    assert evaluated(world) == [Judged("default-scheduler", domains=3, feasible=0)]
+    assert evaluated(world) == [DomainsEvaluated("default-scheduler", domains=3, feasible=0)]
 
 
 def test_every_preemption_attempt_is_handed_out_once():
@@ -68,7 +68,7 @@ def test_every_preemption_attempt_is_handed_out_once():
     world.add(*[a_pod(f"low-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=100), *pods(2, "g", priority=100)).run()
 
-    assert world.brain.take_preemptions() == [PreemptionAttempt("podgroup", NOMINATED, victims=2, units=2)]
+    assert world.brain.take_preemptions() == [PreemptionAttempt("podgroup", NOMINATED, pods=2, disruptions=2)]
     assert world.brain.take_preemptions() == []
 
 

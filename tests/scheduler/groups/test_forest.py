@@ -1,12 +1,138 @@
-"""The forest: counters kept true under every change, groups known for as long as anything names them."""
+"""The forest: counters that stay true whatever arrives in whatever order."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from muster.scheduler.groups.forest import Forest
+from muster.scheduler.groups.group import Group
+from muster.scheduler.groups.validity import find_fault
 from muster.scheduler.interface.keys import EntityKey
-from tests.build.objects import a_gang, a_pod
+from tests.build.examples import examples
+from tests.build.objects import a_composite, a_gang, a_pod
+
+TREE = [
+    a_composite("top", 2),
+    a_composite("mid", 1, parent="top"),
+    a_gang("a", 2, parent="mid"),
+    a_gang("b", 1, parent="top"),
+    *[a_pod(f"a-{i}", "a") for i in range(3)],
+    *[a_pod(f"b-{i}", "b", gates=["g"] if i else []) for i in range(2)],
+]
+
+
+def put(forest: Forest, thing) -> None:
+    if type(thing).__name__ == "Pod":
+        forest.put_member(thing, EntityKey("PodGroup", "ns", thing.spec.scheduling_group.pod_group_name))
+    else:
+        forest.put_group(thing)
+
+
+def state(forest: Forest) -> dict[str, tuple]:
+    return {
+        group.key.name: (group.exists, group.admissible, group.gated, group.pending_below, group.admissible_children)
+        for group in forest.groups.values()
+    }
+
+
+def complete() -> Forest:
+    forest = Forest()
+    for thing in TREE:
+        put(forest, thing)
+    return forest
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.permutations(TREE))
+def test_counters_do_not_depend_on_the_order_of_arrival(things: list):
+    forest = Forest()
+    for thing in things:
+        put(forest, thing)
+    assert state(forest) == state(complete())
+    top = forest.groups[EntityKey("CompositePodGroup", "ns", "top")]
+    assert (top.admissible, top.gated, top.pending_below) == (True, 1, 5)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.permutations(TREE), st.data())
+def test_what_is_taken_away_and_put_back_leaves_no_trace(things: list, data: st.DataObject):
+    forest = complete()
+    gone = data.draw(st.lists(st.sampled_from(TREE), unique_by=id, max_size=5))
+    for thing in gone:
+        kind = type(thing).__name__
+        if kind == "Pod":
+            forest.remove_member(thing.metadata.uid)
+        else:
+            forest.remove_group(EntityKey(kind, "ns", thing.metadata.name))
+    for thing in data.draw(st.permutations(gone)):
+        put(forest, thing)
+    assert state(forest) == state(complete())
+
+
+def test_an_empty_forest_keeps_nothing():
+    forest = complete()
+    for thing in TREE:
+        kind = type(thing).__name__
+        if kind == "Pod":
+            forest.remove_member(thing.metadata.uid)
+        else:
+            forest.remove_group(EntityKey(kind, "ns", thing.metadata.name))
+    assert forest.groups == {}
+    assert forest.members == {}
+
+
+def test_a_placeholder_parent_is_the_root_until_it_is_seen():
+    forest = Forest()
+    leaf = forest.put_group(a_gang("a", 1, parent="top"))
+    assert leaf.root().key.name == "top"
+    assert not leaf.root().exists
+    forest.put_group(a_composite("top", 1))
+    assert leaf.root().exists
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.permutations([("x", "y"), ("y", "z"), ("z", "x")]))
+def test_a_ring_is_found_in_any_order_and_mended_by_cutting_it(edges: list[tuple[str, str]]):
+    forest = Forest()
+    for child, parent in edges:
+        forest.put_group(a_composite(child, 1, parent=parent))
+    leaf = forest.put_group(a_gang("leaf", 1, parent="x"))
+    forest.put_member(a_pod("p", "leaf"), leaf.key)
+    fault = find_fault(leaf.root(), forest)
+    assert fault is not None
+    assert fault.reason == "Invalid"
+    assert "cycle" in fault.message
+
+    forest.put_group(a_composite("z", 1))
+
+    top = leaf.root()
+    assert top.key.name == "z"
+    assert find_fault(top, forest) is None
+    assert top.pending_below == 1
+
+
+def test_a_member_joins_in_constant_time():
+    """The work for the n-th member is the same as for the first: no group is walked."""
+    forest = Forest()
+    forest.put_group(a_gang("g", 10_000))
+    touched: list[int] = []
+    count = Group.subtree
+
+    def counting(self: Group):
+        touched.append(1)
+        return count(self)
+
+    Group.subtree = counting  # type: ignore[method-assign]
+    try:
+        for i in range(2_000):
+            forest.put_member(a_pod(f"p{i}", "g"), EntityKey("PodGroup", "ns", "g"))
+    finally:
+        Group.subtree = count  # type: ignore[method-assign]
+    assert not touched
+    assert forest.groups[EntityKey("PodGroup", "ns", "g")].known == 2_000
+
 
 G = EntityKey("PodGroup", "ns", "g")
 

@@ -5,73 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.verdict import Budget
-from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Exhausted, decide
+from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Exhausted, decide, weight_of_need
 from muster.scheduler.planning.first_fit import pack
-from muster.scheduler.planning.goal import LeafGoal, Lot
-from muster.scheduler.planning.node_matrix import NodeMatrix
-from muster.scheduler.planning.packing_instance import PackingInstance, ScopedRequest
-
-
-def a_board(free: list[list[int]], requests: list[list[int]]) -> NodeMatrix:
-    """Columns of `free` are nodes; every shape may go everywhere."""
-    amounts = np.array(free, dtype=np.int64)
-    allowed = np.ones((len(requests), amounts.shape[1]), dtype=bool)
-    return NodeMatrix(amounts, np.array(requests, dtype=np.int64), allowed, np.arange(amounts.shape[1]))
-
-
-def a_leaf(name: str, need: int, **counts: int) -> LeafGoal:
-    """A leaf with so many members of shapes s0, s1, …"""
-    lots = tuple(Lot(int(shape[1:]), (None,) * count, count) for shape, count in counts.items())  # type: ignore[arg-type]
-    return LeafGoal(EntityKey("PodGroup", "d", name), need, 0, (), lots, "", None, (name,))
-
-
-def ask(board: NodeMatrix, *leaves: LeafGoal) -> PackingInstance:
-    return PackingInstance(board, [ScopedRequest(leaf, board.everywhere()) for leaf in leaves])
-
-
-def sound(question: PackingInstance, placed: np.ndarray) -> bool:
-    used = question.requests.T @ placed
-    return bool((used <= question.free).all() and (placed[~question.fits] == 0).all())
-
-
-def test_equal_lots_of_several_leaves_become_one_type():
-    question = ask(a_board([[4, 4]], [[1]]), a_leaf("a", 2, s0=2), a_leaf("b", 3, s0=3))
-
-    assert question.types == 1
-    assert question.counts == [5]
-
-
-def test_seats_of_a_shared_type_are_handed_back_to_each_leaf():
-    question = ask(a_board([[4, 4]], [[1]]), a_leaf("a", 2, s0=2), a_leaf("b", 5, s0=5))
-    placed = pack(question, Budget(100))
-    assert placed is not None
-
-    given = {seated.leaf.key.name: int(seated.counts.sum()) for seated in question.seated(placed)}
-
-    assert given == {"a": 2, "b": 5}
-
-
-def test_nodes_that_differ_in_nothing_that_matters_form_one_class():
-    question = ask(a_board([[7, 8, 9]], [[4], [4]]), a_leaf("a", 2, s0=1, s1=1))
-
-    assert len(np.unique(question.free)) <= 2
+from muster.scheduler.planning.packing_instance import PackingInstance
+from tests.build.matrices import a_leaf, a_matrix, an_instance, is_sound
 
 
 def test_a_packing_that_no_quick_order_finds_is_found_exactly():
     # 6+4, 5+5, 4+3+3 fill three nodes of ten to the brim.
-    question = ask(a_board([[10, 10, 10]], [[6], [5], [4], [3]]), a_leaf("a", 7, s0=1, s1=2, s2=2, s3=2))
+    instance = an_instance(a_matrix([[10, 10, 10]], [[6], [5], [4], [3]]), a_leaf("a", 7, s0=1, s1=2, s2=2, s3=2))
 
-    placed = decide(question, Budget(5000))
+    placed = decide(instance, Budget(5000))
 
     assert isinstance(placed, np.ndarray)
-    assert sound(question, placed)
+    assert is_sound(instance, placed)
     assert placed.sum(axis=1).tolist() == [1, 2, 2, 2]
 
 
 def test_too_much_of_one_resource_is_weighed():
-    answer = decide(ask(a_board([[3, 3], [9, 9]], [[2, 1], [1, 4]]), a_leaf("a", 5, s0=3, s1=2)), Budget(1000))
+    answer = decide(an_instance(a_matrix([[3, 3], [9, 9]], [[2, 1], [1, 4]]), a_leaf("a", 5, s0=3, s1=2)), Budget(1000))
 
     assert isinstance(answer, DualCertificate)
     assert answer.available < answer.required
@@ -79,34 +32,91 @@ def test_too_much_of_one_resource_is_weighed():
 
 def test_what_weights_cannot_show_is_shown_by_search():
     # Sizes 7, 6, 5 in two nodes of ten: each pair is too large, though 18 is less than 20.
-    answer = decide(ask(a_board([[10, 10]], [[7], [6], [5]]), a_leaf("a", 3, s0=1, s1=1, s2=1)), Budget(1000))
+    answer = decide(an_instance(a_matrix([[10, 10]], [[7], [6], [5]]), a_leaf("a", 3, s0=1, s1=1, s2=1)), Budget(1000))
 
     assert isinstance(answer, DualCertificate | Exhausted)
 
 
 def test_a_leaf_that_may_choose_takes_the_members_that_fit():
-    question = ask(a_board([[3, 3]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2), a_leaf("b", 1, s1=1))
+    instance = an_instance(a_matrix([[3, 3]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2), a_leaf("b", 1, s1=1))
 
-    assert isinstance(decide(question, Budget(1000)), DualCertificate | Exhausted)
-    easier = ask(a_board([[3, 3, 2]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2), a_leaf("b", 1, s1=1))
+    assert isinstance(decide(instance, Budget(1000)), DualCertificate | Exhausted)
+    easier = an_instance(a_matrix([[3, 3, 2]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2), a_leaf("b", 1, s1=1))
     placed = pack(easier, Budget(1000))
     assert placed is not None
-    assert sound(easier, placed)
+    assert is_sound(easier, placed)
 
 
 def test_a_budget_that_ends_claims_nothing():
     rng = np.random.default_rng(3)
-    board = a_board([rng.integers(20, 40, 12).tolist()], [[11], [9], [7], [5]])
+    matrix = a_matrix([rng.integers(20, 40, 12).tolist()], [[11], [9], [7], [5]])
 
-    answer = decide(ask(board, a_leaf("a", 34, s0=8, s1=8, s2=9, s3=9)), Budget(20))
+    answer = decide(an_instance(matrix, a_leaf("a", 34, s0=8, s1=8, s2=9, s3=9)), Budget(20))
 
     assert isinstance(answer, BudgetSpent | DualCertificate)
 
 
 @pytest.mark.parametrize("nodes", [10, 1000])
 def test_many_nodes_of_one_kind_cost_no_more_than_few(nodes: int):
-    question = ask(a_board([[10] * nodes], [[6], [4]]), a_leaf("a", 2 * nodes, s0=nodes, s1=nodes))
+    instance = an_instance(a_matrix([[10] * nodes], [[6], [4]]), a_leaf("a", 2 * nodes, s0=nodes, s1=nodes))
     budget = Budget(2000)
 
-    assert isinstance(decide(question, budget), np.ndarray)
+    assert isinstance(decide(instance, budget), np.ndarray)
     assert budget.spent < 400
+
+
+PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def only_pairs(*nodes: set[tuple[int, int]]) -> PackingInstance:
+    """Four pods, one of each shape, and nodes that take just these pairs of them: one row for each pair."""
+    requests = [[int(shape in pair) for pair in PAIRS] for shape in range(4)]
+    free = [[2 if pair in allowed else 1 for allowed in nodes] for pair in PAIRS]
+    return an_instance(a_matrix(free, requests), a_leaf("a", 4, s0=1, s1=1, s2=1, s3=1))
+
+
+def test_what_fractions_of_patterns_would_cover_is_refuted_by_search():
+    # Half of each pattern covers every pod, so no weights refute it; whole patterns leave two pods that differ.
+    answer = decide(only_pairs({(0, 1), (2, 3)}, {(0, 2), (1, 3)}), Budget(1000))
+
+    assert isinstance(answer, Exhausted)
+    assert answer.classes == 2
+    assert answer.steps > 0
+    fitting = decide(only_pairs({(0, 1), (2, 3)}, {(0, 1), (2, 3)}), Budget(1000))
+    assert isinstance(fitting, np.ndarray)
+    assert fitting.sum(axis=1).tolist() == [1, 1, 1, 1]
+
+
+def test_the_search_gives_up_without_a_claim_when_its_budget_ends():
+    hard = only_pairs({(0, 1), (2, 3)}, {(0, 2), (1, 3)})
+    complete = decide(hard, Budget(1000))
+    assert isinstance(complete, Exhausted)
+
+    assert isinstance(decide(hard, Budget(complete.steps - 1)), BudgetSpent)
+
+
+def test_a_group_that_may_choose_weighs_as_its_lightest_pods():
+    instance = an_instance(a_matrix([[50]], [[1], [5], [3]]), a_leaf("may", 3, s0=2, s1=2), a_leaf("must", 2, s2=2))
+
+    assert weight_of_need(instance, (1, 5, 3), instance.counts) == 1 + 1 + 5 + 3 + 3
+    assert weight_of_need(instance, (1, 5, 3), [1, 2, 0]) == 1 + 5  # one light pod and both of the other are placed
+
+
+def test_a_certificate_needs_no_patterns_where_there_are_too_many():
+    # Too many patterns to list: eight small types on a large node.
+    free, requests = [[900]], [[1], [2], [3], [4]]
+    counts = {"s0": 200, "s1": 200, "s2": 200, "s3": 200}
+    answer = decide(an_instance(a_matrix(free, requests), a_leaf("a", 800, **counts)), Budget(100_000))
+
+    assert isinstance(answer, DualCertificate)
+    assert (answer.available, answer.required) == (900, 2000)
+
+
+def test_only_as_many_pods_are_placed_as_are_needed():
+    instance = an_instance(a_matrix([[3, 3]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2))
+
+    placed = decide(instance, Budget(1000))
+
+    assert isinstance(placed, np.ndarray)
+    assert placed.sum() == 2
+    assert is_sound(instance, placed)

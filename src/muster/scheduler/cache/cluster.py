@@ -1,11 +1,10 @@
-"""The cluster as the scheduler sees it: nodes as columns, pods as counts on them, kept up to date by events.
+"""The cluster: nodes and volumes, and the pods that use them, kept current by events.
 
-Bound pods, and pods assumed to be bound, count on their node until they are gone or have finished; a
-pod that is being deleted still counts. Of pods without a node only the label keys that their rules
-mention are noted. A pod whose node is not
-known (yet, or any more) waits aside and counts when the node comes.
+Bound and assumed pods are counted on their node until they are deleted or have finished; a terminating pod is still
+counted. Of a pending pod only the label keys of its selectors are recorded. A pod whose node is not known (yet, or any
+more) is kept apart and counted when the node is added.
 
-Nothing may change the cluster while a trial is open, except the trial.
+While a trial is open (`locked`), only the trial may change the cluster.
 """
 
 from __future__ import annotations
@@ -27,21 +26,13 @@ from muster.scheduler.interface.cluster_events import ClusterEvents
 
 _FINISHED = ("Succeeded", "Failed")
 
-
 _PLACED: ClusterEvents = frozenset((cluster_events.POD_PLACED,))
-
-
 _GONE: ClusterEvents = frozenset((cluster_events.POD_GONE,))
-
-
-_CHANGED: ClusterEvents = frozenset((cluster_events.POD_CHANGED,))
-
-
 _MOVED: ClusterEvents = frozenset((cluster_events.POD_GONE, cluster_events.POD_PLACED, cluster_events.POD_CHANGED))
 
 
 class PlacedPod:
-    """A pod that counts on a node. `slot` is -1 while its node is unknown."""
+    """A bound or assumed pod. `slot` is -1 while its node is unknown."""
 
     __slots__ = ("assumed", "footprint", "node", "pod", "slot", "terminating")
 
@@ -55,7 +46,11 @@ class PlacedPod:
 
 
 class Cluster(NodeColumns):
-    """Nodes, pods on them and volumes; `change` and `remove` take events, `assume` and `forget` take binds."""
+    """Nodes, bound and assumed pods, volumes. `change` and `remove` apply events, `assume` and `forget` decisions.
+
+    `usage_log` and `node_log` name the slots whose usage or node changed; `versions` count changes of other inputs
+    that plugins read (`Plugin.watches`).
+    """
 
     def __init__(self, *, seed: int = 0) -> None:
         super().__init__(seed)
@@ -67,7 +62,7 @@ class Cluster(NodeColumns):
         self.versions: dict[str, int] = {}
         self.pods: dict[str, PlacedPod] = {}
         self.pods_by_slot: dict[int, dict[str, PlacedPod]] = {}
-        self.locked = False  # a trial is open: only the trial may change anything
+        self.locked = False  # a trial is open
         self._on_unknown_nodes: dict[str, dict[str, PlacedPod]] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._footprints = FootprintIndex(self, self.pod_counts, self.add_label_keys)
@@ -75,201 +70,205 @@ class Cluster(NodeColumns):
     # --- events ------------------------------------------------------------------------------------
 
     def change(self, kind: str, obj: Any) -> ClusterEvents:
-        """Take in an object as it is now; says what that changed for the scheduler."""
+        """Add or update an object; returns the cluster events that this means."""
         self._check_unlocked()
         match kind:
             case "Pod":
-                return self._pod(obj)
+                return self._update_pod(obj)
             case "Node":
-                return self._node(obj)
+                return self._update_node(obj)
             case "Namespace":
-                return self._namespace(obj.metadata.name, obj.metadata.labels or {})
+                return self._update_namespace(obj.metadata.name, obj.metadata.labels or {})
             case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
-                return self._selector(self.owner_selectors.put(kind, obj))
+                return self._selectors_changed(self.owner_selectors.set(kind, obj))
             case "PersistentVolume" | "PersistentVolumeClaim" | "StorageClass" | "CSINode":
-                return self._stored(self.volumes.put(obj))
+                return self._volumes_changed(self.volumes.set(obj))
             case _:
                 return cluster_events.NOTHING
 
     def remove(self, kind: str, namespace: str, name: str, uid: str = "") -> ClusterEvents:
-        """Take note that an object is gone; with a uid, that pod and not a later one of the same name."""
+        """Remove an object; with a uid, that pod and not a later one of the same name."""
         self._check_unlocked()
         match kind:
             case "Pod":
-                return self._leave(uid or self._uids.get((namespace, name), ""))
+                return self._remove_pod(uid or self._uids.get((namespace, name), ""))
             case "Node":
-                return self._node_gone(name)
+                return self._delete_node(name)
             case "Namespace":
-                return self._namespace(name, None)
+                return self._update_namespace(name, None)
             case "Service" | "ReplicationController" | "ReplicaSet" | "StatefulSet":
-                return self._selector(frozenset() if self.owner_selectors.drop(kind, namespace, name) else None)
+                return self._selectors_changed(
+                    frozenset() if self.owner_selectors.remove(kind, namespace, name) else None
+                )
             case "PersistentVolume" | "PersistentVolumeClaim" | "StorageClass" | "CSINode":
-                return self._stored(self.volumes.drop(kind, namespace, name))
+                return self._volumes_changed(self.volumes.remove(kind, namespace, name))
             case _:
                 return cluster_events.NOTHING
 
     def assume(self, pod: Pod, node: str) -> None:
-        """Count a pod on a node before the API has confirmed it."""
+        """Count a pod on a node before its binding is confirmed."""
         self._check_unlocked()
-        self._enter(pod, node, assumed=True)
+        self._add_pod(pod, node, assumed=True)
 
-    def assume_many(self, seated: Iterable[tuple[Pod, Footprint, str]]) -> None:
-        """`assume` in turn for pods whose footprints are known; what a node gains is added up first."""
+    def assume_many(self, placements: Iterable[tuple[Pod, Footprint, str]]) -> None:
+        """`assume` for pods whose footprints are known: one addition for all pods of a footprint on a node."""
         self._check_unlocked()
-        gained: dict[Footprint, dict[int, int]] = {}
-        for pod, footprint, node in seated:
+        added: dict[Footprint, dict[int, int]] = {}
+        for pod, footprint, node in placements:
             slot = self.index.get(node, -1)
             if slot < 0 or footprint.claims or pod.metadata.deletion_timestamp is not None:
-                self.assume(pod, node)  # claims take free volumes in turn; the others do not count like the rest
+                self.assume(pod, node)  # claims are promised volumes in turn; the others are counted differently
                 continue
-            entry = self._note(pod, footprint, node, slot, assumed=True)
-            self.pods_by_slot.setdefault(slot, {})[pod.metadata.uid] = entry
-            counts = gained.setdefault(footprint, {})
+            placed = self._register(pod, footprint, node, slot, assumed=True)
+            self.pods_by_slot.setdefault(slot, {})[pod.metadata.uid] = placed
+            counts = added.setdefault(footprint, {})
             counts[slot] = counts.get(slot, 0) + 1
-        for footprint, counts in gained.items():
+        for footprint, counts in added.items():
             self.add_usage_many(footprint, np.array(list(counts)), np.array(list(counts.values())))
 
     def forget(self, uid: str) -> None:
-        """Take back an assumption that did not come true. A pod that the API shows as bound stays."""
+        """Remove an assumed pod whose binding failed. A pod that the API server shows as bound stays."""
         self._check_unlocked()
-        entry = self.pods.get(uid)
-        if entry is not None and entry.assumed:
-            self._leave(uid)
+        placed = self.pods.get(uid)
+        if placed is not None and placed.assumed:
+            self._remove_pod(uid)
 
-    # --- questions ---------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------
 
     def footprint(self, pod: Pod) -> Footprint:
+        """What the pod adds to a node; equal pods get the same object."""
         return self._footprints.footprint(pod)
 
     def pods_on(self, slot: int) -> Iterable[PlacedPod]:
+        """The bound and assumed pods of a node."""
         return self.pods_by_slot.get(slot, {}).values()
 
     # --- pods --------------------------------------------------------------------------------------
 
-    def _pod(self, pod: Pod) -> ClusterEvents:
+    def _update_pod(self, pod: Pod) -> ClusterEvents:
         uid = pod.metadata.uid
-        entry = self.pods.get(uid)
+        placed = self.pods.get(uid)
         node = pod.spec.node_name
         if not node:
             if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
-                # Its selectors must be known before any shape is asked for that they could tell apart.
+                # Its selectors may split shapes, so their keys must be known before the next shape is looked up.
                 self.add_label_keys(label_keys(pod.spec))
             # While a bind is in flight the watch may still show the pod without a node.
-            return cluster_events.NOTHING if entry is None or entry.assumed else self._leave(uid)
+            return cluster_events.NOTHING if placed is None or placed.assumed else self._remove_pod(uid)
         if pod.status.phase in _FINISHED:
-            return cluster_events.NOTHING if entry is None else self._leave(uid)
-        if entry is None:
-            return self._enter(pod, node, assumed=False)
-        if entry.node == node and _counts_alike(entry.pod, pod):
-            entry.pod = pod
-            entry.assumed = False
+            return cluster_events.NOTHING if placed is None else self._remove_pod(uid)
+        if placed is None:
+            return self._add_pod(pod, node, assumed=False)
+        if placed.node == node and _same_usage(placed.pod, pod):
+            placed.pod = pod
+            placed.assumed = False
             return cluster_events.NOTHING
-        left = self._leave(uid)
-        self._enter(pod, node, assumed=False)
+        left = self._remove_pod(uid)
+        self._add_pod(pod, node, assumed=False)
         return _MOVED if left else _PLACED
 
-    def _enter(self, pod: Pod, node: str, *, assumed: bool) -> ClusterEvents:
+    def _add_pod(self, pod: Pod, node: str, *, assumed: bool) -> ClusterEvents:
         slot = self.index.get(node, -1)
-        entry = self._note(pod, self._footprints.footprint(pod), node, slot, assumed=assumed)
+        placed = self._register(pod, self._footprints.footprint(pod), node, slot, assumed=assumed)
         if slot < 0:
-            self._on_unknown_nodes.setdefault(node, {})[pod.metadata.uid] = entry
+            self._on_unknown_nodes.setdefault(node, {})[pod.metadata.uid] = placed
             return cluster_events.NOTHING
-        self._settle(entry)
+        self._add_to_slot(placed)
         return _PLACED
 
-    def _note(self, pod: Pod, footprint: Footprint, node: str, slot: int, *, assumed: bool) -> PlacedPod:
-        """Into the register; what was there under its uid or its name leaves."""
+    def _register(self, pod: Pod, footprint: Footprint, node: str, slot: int, *, assumed: bool) -> PlacedPod:
+        """Add a pod to the index by uid and name; a pod with the same uid or name is removed first."""
         uid, name = pod.metadata.uid, (pod.metadata.namespace, pod.metadata.name)
         if uid in self.pods:
-            self._leave(uid)
-        # There is one pod of a name at a time: a new one means that the old one is gone.
+            self._remove_pod(uid)
+        # There is one pod of a name at a time: a new one means that the old one was deleted.
         if name in self._uids:
-            self._leave(self._uids[name])
-        entry = self.pods[uid] = PlacedPod(pod, footprint, node, slot, assumed=assumed)
+            self._remove_pod(self._uids[name])
+        placed = self.pods[uid] = PlacedPod(pod, footprint, node, slot, assumed=assumed)
         self._uids[name] = uid
-        return entry
+        return placed
 
-    def _leave(self, uid: str) -> ClusterEvents:
-        entry = self.pods.pop(uid, None)
-        if entry is None:
+    def _remove_pod(self, uid: str) -> ClusterEvents:
+        placed = self.pods.pop(uid, None)
+        if placed is None:
             return cluster_events.NOTHING
-        meta = entry.pod.metadata
+        meta = placed.pod.metadata
         if self._uids.get((meta.namespace, meta.name)) == uid:
             del self._uids[(meta.namespace, meta.name)]
-        if entry.slot < 0:
-            _drop(self._on_unknown_nodes, entry.node, uid)
+        if placed.slot < 0:
+            _remove_from(self._on_unknown_nodes, placed.node, uid)
             return cluster_events.NOTHING
-        self.add_usage(entry.footprint, entry.slot, -1, dying=entry.terminating)
-        _drop(self.pods_by_slot, entry.slot, uid)
+        self.add_usage(placed.footprint, placed.slot, -1, terminating=placed.terminating)
+        _remove_from(self.pods_by_slot, placed.slot, uid)
         return _GONE
 
-    def _settle(self, entry: PlacedPod) -> None:
-        self.add_usage(entry.footprint, entry.slot, 1, dying=entry.terminating)
-        self.pods_by_slot.setdefault(entry.slot, {})[entry.pod.metadata.uid] = entry
+    def _add_to_slot(self, placed: PlacedPod) -> None:
+        self.add_usage(placed.footprint, placed.slot, 1, terminating=placed.terminating)
+        self.pods_by_slot.setdefault(placed.slot, {})[placed.pod.metadata.uid] = placed
 
-    def add_usage(self, footprint: Footprint, slot: int, count: int, *, dying: bool = False) -> None:
-        """Put so many pods more (or fewer, below 0) on a slot. Its exact inverse is the same with -count."""
+    def add_usage(self, footprint: Footprint, slot: int, count: int, *, terminating: bool = False) -> None:
+        """Add pods of a footprint to a slot (remove, below 0). The same with -count undoes it exactly."""
         vector, nonzero = footprint.vector, footprint.nonzero
         if count != 1:
             vector, nonzero = vector * count, nonzero * count
         self._all_used[: len(vector), slot] += vector
         self._all_nonzero[:, slot] += nonzero
-        footprint.label_class.add(slot, count, dying)
-        for tally in footprint.carried:
-            tally.add(slot, count)
+        footprint.label_class.add(slot, count, terminating)
+        for pod_count in footprint.carried:
+            pod_count.add(slot, count)
         if footprint.claims:
             self._use_claims(footprint, slot, count)
         self.usage_log.add(slot)
 
-    def add_usage_many(self, footprint: Footprint, slots: Ints, counts: Ints, *, dying: bool = False) -> None:
-        """`load` on distinct slots at once."""
+    def add_usage_many(self, footprint: Footprint, slots: Ints, counts: Ints, *, terminating: bool = False) -> None:
+        """`add_usage` on several distinct slots."""
         vector = footprint.vector
         self._all_used[: len(vector), slots] += vector[:, None] * counts
         self._all_nonzero[:, slots] += footprint.nonzero[:, None] * counts
         for slot, count in zip(slots.tolist(), counts.tolist(), strict=True):
-            footprint.label_class.add(slot, count, dying)
-            for tally in footprint.carried:
-                tally.add(slot, count)
+            footprint.label_class.add(slot, count, terminating)
+            for pod_count in footprint.carried:
+                pod_count.add(slot, count)
             if footprint.claims:
                 self._use_claims(footprint, slot, count)
         self.usage_log.add_many(slots)
 
     def restore_promised(self, state: dict[tuple[str, str], str]) -> None:
-        """Who kept which free volume before; a claim that comes back might choose another one."""
+        """Set the promised volumes to an earlier state; promising them again might choose other volumes."""
         self.volumes.promised.restore(state)
-        self.versions["reservations"] = self.volumes.promised.version
+        self.versions["promised volumes"] = self.volumes.promised.version
 
     def _use_claims(self, footprint: Footprint, slot: int, count: int) -> None:
-        self.volumes.use(footprint.label_class.namespace, footprint.claims, slot, count)
-        self.versions["reservations"] = self.volumes.promised.version
+        self.volumes.add_users(footprint.label_class.namespace, footprint.claims, slot, count)
+        self.versions["promised volumes"] = self.volumes.promised.version
 
     # --- nodes -------------------------------------------------------------------------------------
 
-    def _node(self, node: Node) -> ClusterEvents:
-        found = self.put_node(node)
+    def _update_node(self, node: Node) -> ClusterEvents:
+        found = self.set_node(node)
         if found:
             slot = self.index[node.metadata.name]
             self.versions["images"] = self.images_version
             self.node_log.add(slot)
             self.usage_log.add(slot)
             if cluster_events.NODE_ADDED in found:
-                self._move_in(node.metadata.name, slot)
+                self._add_pods_of_new_node(node.metadata.name, slot)
         return found
 
-    def _move_in(self, name: str, slot: int) -> None:
-        for entry in self._on_unknown_nodes.pop(name, {}).values():
-            entry.slot = slot
-            self._settle(entry)
+    def _add_pods_of_new_node(self, name: str, slot: int) -> None:
+        for placed in self._on_unknown_nodes.pop(name, {}).values():
+            placed.slot = slot
+            self._add_to_slot(placed)
 
-    def _node_gone(self, name: str) -> ClusterEvents:
+    def _delete_node(self, name: str) -> ClusterEvents:
         slot = self.index.get(name)
         if slot is None:
             return cluster_events.NOTHING
-        for uid, entry in self.pods_by_slot.pop(slot, {}).items():
-            self.add_usage(entry.footprint, slot, -1, dying=entry.terminating)
-            entry.slot = -1
-            self._on_unknown_nodes.setdefault(name, {})[uid] = entry
-        self.drop_node(name)
+        for uid, placed in self.pods_by_slot.pop(slot, {}).items():
+            self.add_usage(placed.footprint, slot, -1, terminating=placed.terminating)
+            placed.slot = -1
+            self._on_unknown_nodes.setdefault(name, {})[uid] = placed
+        self.remove_node(name)
         self.versions["images"] = self.images_version
         self.node_log.add(slot)
         self.usage_log.add(slot)
@@ -279,63 +278,63 @@ class Cluster(NodeColumns):
         super()._grow()
         self.pod_counts.grow(self._capacity)
 
-    # --- the rest ----------------------------------------------------------------------------------
+    # --- namespaces, selectors, volumes, label keys ----------------------------------------------------
 
-    def _namespace(self, name: str, labels: dict[str, str] | None) -> ClusterEvents:
+    def _update_namespace(self, name: str, labels: dict[str, str] | None) -> ClusterEvents:
         return (
             frozenset((cluster_events.NAMESPACE,))
-            if self.pod_counts.put_namespace(name, labels)
+            if self.pod_counts.set_namespace(name, labels)
             else cluster_events.NOTHING
         )
 
-    def _selector(self, keys: frozenset[str] | None) -> ClusterEvents:
+    def _selectors_changed(self, keys: frozenset[str] | None) -> ClusterEvents:
         if keys is None:
             return cluster_events.NOTHING
         self.versions["selectors"] = self.versions.get("selectors", 0) + 1
         self.add_label_keys(keys)
         return frozenset((cluster_events.SELECTORS,))
 
-    def _stored(self, changed: bool) -> ClusterEvents:
+    def _volumes_changed(self, changed: bool) -> ClusterEvents:
         if not changed:
             return cluster_events.NOTHING
         self.versions["storage"] = self.versions.get("storage", 0) + 1
-        self.versions["reservations"] = self.volumes.promised.version
+        self.versions["promised volumes"] = self.volumes.promised.version
         return frozenset((cluster_events.STORAGE,))
 
     def add_label_keys(self, keys: Iterable[str]) -> None:
-        """A selector looks at these label keys: tell pods apart by them from now on."""
-        fresh = frozenset(keys) - self.pod_counts.keys
-        if not fresh:
+        """Distinguish pods by these label keys from now on, because a selector reads them."""
+        new = frozenset(keys) - self.pod_counts.keys
+        if not new:
             return
         self._check_unlocked()
-        self.pod_counts.add_label_keys(fresh)
-        for entry in self.pods.values():
-            labels = entry.pod.metadata.labels
-            if labels and not fresh.isdisjoint(labels):
-                self._relabel(entry)
+        self.pod_counts.add_label_keys(new)
+        for placed in self.pods.values():
+            labels = placed.pod.metadata.labels
+            if labels and not new.isdisjoint(labels):
+                self._relabel(placed)
 
-    def _relabel(self, entry: PlacedPod) -> None:
-        if entry.slot >= 0:
-            self.add_usage(entry.footprint, entry.slot, -1, dying=entry.terminating)
-        entry.footprint = self._footprints.footprint(entry.pod)
-        if entry.slot >= 0:
-            self.add_usage(entry.footprint, entry.slot, 1, dying=entry.terminating)
+    def _relabel(self, placed: PlacedPod) -> None:
+        if placed.slot >= 0:
+            self.add_usage(placed.footprint, placed.slot, -1, terminating=placed.terminating)
+        placed.footprint = self._footprints.footprint(placed.pod)
+        if placed.slot >= 0:
+            self.add_usage(placed.footprint, placed.slot, 1, terminating=placed.terminating)
 
     def _check_unlocked(self) -> None:
         if self.locked:
             raise RuntimeError("the cluster cannot change while a trial is open")
 
 
-def _counts_alike(old: Pod, new: Pod) -> bool:
-    """Whether nothing that a bound pod counts with is different."""
+def _same_usage(old: Pod, new: Pod) -> bool:
+    """Whether a bound pod is counted as before."""
     return (
         (old.metadata.deletion_timestamp is None) == (new.metadata.deletion_timestamp is None)
         and (old.metadata.labels or {}) == (new.metadata.labels or {})
-        and (old.spec == new.spec or _spec_alike(old, new))
+        and (old.spec == new.spec or _same_spec(old, new))
     )
 
 
-def _spec_alike(old: Pod, new: Pod) -> bool:
+def _same_spec(old: Pod, new: Pod) -> bool:
     a, b = old.spec, new.spec
     return (
         a.containers == b.containers
@@ -348,9 +347,9 @@ def _spec_alike(old: Pod, new: Pod) -> bool:
     )
 
 
-def _drop(homes: dict[Any, dict[str, PlacedPod]], key: object, uid: str) -> None:
-    home = homes.get(key)
-    if home is not None:
-        home.pop(uid, None)
-        if not home:
-            del homes[key]
+def _remove_from(pods: dict[Any, dict[str, PlacedPod]], key: object, uid: str) -> None:
+    found = pods.get(key)
+    if found is not None:
+        found.pop(uid, None)
+        if not found:
+            del pods[key]

@@ -1,16 +1,15 @@
-"""Nodes as NumPy columns: one slot a node, resources as rows, labels, taints and images as interned numbers.
+"""Nodes as NumPy arrays: one slot for each node, one row for each resource; label values and taint sets as ids.
 
-A removed node's slot is used again; a dead slot has `alive` False and nothing else that a rule would
-read. Label and image columns exist only for the keys and images that some rule has asked for. The
-public arrays are views of the first `size` slots and are replaced, not resized, when nodes come.
+The slot of a removed node is reused; until then its `alive` is False and its other entries are 0. Columns of labels and
+images exist only for the keys and images that a plugin has read. The public arrays are views of the first `size`
+slots; they are replaced, not resized, when nodes are added.
 
-`rank` orders nodes for ties: a seeded hash of the name, unique, whatever the order of arrival.
+`rank` breaks ties between nodes: a seeded hash of the name, unique, independent of the order in which nodes were added.
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import cast
 
 import numpy as np
 
@@ -19,21 +18,18 @@ from muster.api.types import Node, Quantities, Taint
 from muster.scheduler.cache.arrays import Bools, Ids, Ints, grown, with_rows
 from muster.scheduler.interface import cluster_events
 
-CPU, MEMORY, PODS = 0, 1, 2
-
+CPU, MEMORY, PODS = 0, 1, 2  # the rows that always exist
 
 RANK_BITS = 40
 
-
-# Sums of a few hundred such amounts, and one of them times 100, still fit an int64.
-LARGEST = 2**55
-
+# Sums of a few hundred such amounts, and one of them times 100 (a score), still fit an int64.
+MAX_AMOUNT = 2**55
 
 _FIRST_CAPACITY = 64
 
 
-def counted(resource: str) -> bool:
-    """Whether the scheduler counts a resource of this name at all."""
+def is_counted(resource: str) -> bool:
+    """Whether the scheduler takes a resource of this name into account."""
     return (
         resource in ("cpu", "memory", "pods", "ephemeral-storage")
         or "/" in resource
@@ -41,19 +37,19 @@ def counted(resource: str) -> bool:
     )
 
 
-def scalar(resource: str) -> bool:
-    """Whether it is an extended (or otherwise special) resource, counted only for pods that ask for it."""
+def is_scalar(resource: str) -> bool:
+    """Whether it is an extended or otherwise special resource, scored only for pods that request it."""
     return resource not in ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def amount(resource: str, text: str | int | float) -> int:
-    """A quantity as a whole number: thousandths for cpu, units for everything else."""
+    """A quantity as a whole number: milli-units for cpu, units for every other resource."""
     size = quantity.milli(text) if resource == "cpu" else quantity.value(text)
-    return max(0, min(size, LARGEST))
+    return max(0, min(size, MAX_AMOUNT))
 
 
 def image_name(name: str) -> str:
-    """An image's name with its tag; the tag is `latest` when none is given."""
+    """The name of an image with its tag, `latest` where it has none."""
     return name if name.rfind(":") > name.rfind("/") else name + ":latest"
 
 
@@ -63,31 +59,31 @@ class LabelColumn:
     def __init__(self, capacity: int) -> None:
         self.ids: Ids = np.zeros(capacity, dtype=np.int32)
         self.values: list[str] = [""]
-        self.known: dict[str, int] = {}
+        self.value_ids: dict[str, int] = {}  # the reverse of `values`
         self.version = 0
         self._tables: dict[tuple[str, tuple[str, ...]], Bools] = {}
 
-    def put(self, slot: int, value: str | None) -> None:
+    def set(self, slot: int, value: str | None) -> None:
         number = 0 if value is None else self.intern(value)
         if self.ids[slot] != number:
             self.ids[slot] = number
             self.version += 1
 
     def intern(self, value: str) -> int:
-        number = self.known.get(value)
+        number = self.value_ids.get(value)
         if number is None:
-            number = self.known[value] = len(self.values)
+            number = self.value_ids[value] = len(self.values)
             self.values.append(value)
         return number
 
-    def satisfying(self, key: str, operator: str, values: tuple[str, ...]) -> Bools:
-        """Per value id: whether a node with that value meets the requirement. Each value is judged once."""
+    def matching(self, key: str, operator: str, values: tuple[str, ...]) -> Bools:
+        """Per value id: whether a node with that value matches the requirement. Each value is evaluated once."""
         table = self._tables.get((operator, values))
         have = 0 if table is None else len(table)
         if table is None or have < len(self.values):
-            wanted = selectors.Requirement(key, operator, values)
-            fresh = [selectors.satisfies(wanted, {key: value} if i else {}) for i, value in self._from(have)]
-            table = np.array([*(() if table is None else table), *fresh], dtype=np.bool_)
+            required = selectors.Requirement(key, operator, values)
+            added = [selectors.satisfies(required, {key: value} if i else {}) for i, value in self._from(have)]
+            table = np.array([*(() if table is None else table), *added], dtype=np.bool_)
             self._tables[(operator, values)] = table
         return table
 
@@ -96,7 +92,7 @@ class LabelColumn:
 
 
 class NodeColumns:
-    """The columns of all nodes and how a node enters, changes and leaves them."""
+    """The arrays of all nodes, and how a node is added, updated and removed."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -113,9 +109,9 @@ class NodeColumns:
         self._taint_ids: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
         self._images: dict[str, Ints] = {}
-        self._held_images = 0  # pairs of a node and an image asked about that it holds
-        self._free: list[int] = []
-        self._ranked: dict[int, str] = {}
+        self._images_on_nodes = 0  # pairs of a node and an image that has a column
+        self._free_slots: list[int] = []
+        self._name_of_rank: dict[int, str] = {}
         self._capacity = _FIRST_CAPACITY
         self._all_alive: Bools = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
         self._all_rank: Ints = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
@@ -124,7 +120,7 @@ class NodeColumns:
         self._all_nonzero: Ints = np.zeros((2, _FIRST_CAPACITY), dtype=np.int64)
         self._all_unschedulable: Bools = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
         self._all_taint_set: Ids = np.zeros(_FIRST_CAPACITY, dtype=np.int32)
-        self._review()
+        self._renew_views()
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -137,15 +133,15 @@ class NodeColumns:
         if column is None:
             column = self._labels[key] = LabelColumn(self._capacity)
             for name, slot in sorted(self.index.items()):
-                column.put(slot, (self.node_objects[name].metadata.labels or {}).get(key))
+                column.set(slot, (self.node_objects[name].metadata.labels or {}).get(key))
         return column
 
     def label_value(self, key: str, number: int) -> str:
         return self.label_column(key).values[number]
 
     def label_id(self, key: str, value: str) -> int:
-        """The id of a label's value; 0 when no node ever had it."""
-        return self.label_column(key).known.get(value, 0)
+        """The id of a label value; 0 if no node ever had it."""
+        return self.label_column(key).value_ids.get(value, 0)
 
     def image_sizes(self, image: str) -> Ints:
         """Bytes of an image per slot; 0 where the node does not have it."""
@@ -154,62 +150,62 @@ class NodeColumns:
             column = self._images[image] = np.zeros(self._capacity, dtype=np.int64)
             for name, slot in self.index.items():
                 column[slot] = _image_size(self.node_objects[name], image)
-            self._held_images += int(np.count_nonzero(column))
+            self._images_on_nodes += int(np.count_nonzero(column))
         return column[: self.size]
 
     # --- writing -----------------------------------------------------------------------------------
 
     def resource_row(self, resource: str) -> int:
-        """The row of a resource; a new one is made for a name not met before."""
+        """The row of a resource; it is added if the name is new."""
         row = self.row.get(resource)
         if row is None:
             row = self.row[resource] = len(self.resources)
             self.resources.append(resource)
             self._all_alloc = with_rows(self._all_alloc, row + 1)
             self._all_used = with_rows(self._all_used, row + 1)
-            self._review()
+            self._renew_views()
         return row
 
-    def put_node(self, node: Node) -> cluster_events.ClusterEvents:
-        """Take a node in as it is now; says what is different from before."""
+    def set_node(self, node: Node) -> cluster_events.ClusterEvents:
+        """Add or update a node; returns what is different from before."""
         name = node.metadata.name
         slot = self.index.get(name)
         old = self.node_objects.get(name)
         self.node_objects[name] = node
         if slot is None or old is None:
-            self._fill(self._new_slot(name), node)
+            self._set_columns(self._new_slot(name), node)
             self.node_version += 1
-            self._note_images()
+            self._bump_images_version()
             return frozenset((cluster_events.NODE_ADDED,))
         found = _differences(old, node)
         if cluster_events.NODE_IMAGES in found:
-            self._note_images()
+            self._bump_images_version()
         if found:
-            self._fill(slot, node)
+            self._set_columns(slot, node)
         if cluster_events.NODE_IMAGES in found:
-            self._note_images()
+            self._bump_images_version()
         if found - {cluster_events.NODE_IMAGES, cluster_events.NODE_ALLOCATABLE}:
             self.node_version += 1
         return found
 
-    def drop_node(self, name: str) -> int:
-        """Take a node out; its slot may be used again. Returns the slot, or -1 if the node is unknown."""
+    def remove_node(self, name: str) -> int:
+        """Remove a node; its slot may be reused. Returns the slot, or -1 if the node is unknown."""
         slot = self.index.pop(name, None)
         if slot is None:
             return -1
         del self.node_objects[name]
-        self._ranked.pop(int(self._all_rank[slot]), None)
+        self._name_of_rank.pop(int(self._all_rank[slot]), None)
         self.names[slot] = ""
         self.count -= 1
-        self._note_images()
+        self._bump_images_version()
         self._clear(slot)
-        self._free.append(slot)
+        self._free_slots.append(slot)
         self.node_version += 1
         return slot
 
-    def _note_images(self) -> None:
-        # Where no node holds an image that anybody asks about, more or fewer nodes change no score.
-        if self._held_images:
+    def _bump_images_version(self) -> None:
+        # While no node has an image that a plugin has read, the number of nodes changes no score.
+        if self._images_on_nodes:
             self.images_version += 1
 
     def _clear(self, slot: int) -> None:
@@ -218,14 +214,14 @@ class NodeColumns:
         self._all_unschedulable[slot] = False
         self._all_taint_set[slot] = 0
         for column in self._labels.values():
-            column.put(slot, None)
+            column.set(slot, None)
         for sizes in self._images.values():
-            self._held_images -= bool(sizes[slot])
+            self._images_on_nodes -= bool(sizes[slot])
             sizes[slot] = 0
 
     def _new_slot(self, name: str) -> int:
-        if self._free:
-            slot = self._free.pop()
+        if self._free_slots:
+            slot = self._free_slots.pop()
             self.names[slot] = name
         else:
             slot = self.size
@@ -233,32 +229,32 @@ class NodeColumns:
                 self._grow()
             self.size += 1
             self.names.append(name)
-            self._review()
+            self._renew_views()
         self.index[name] = slot
         self.count += 1
         self._all_alive[slot] = True
-        self._rank(name)
+        self._assign_rank(name)
         return slot
 
-    def _rank(self, name: str) -> None:
-        """Give each name its first free rank, smaller names first; who came first does not matter."""
+    def _assign_rank(self, name: str) -> None:
+        """Assign each name its first free rank, smaller names first, so that the order of arrival does not matter."""
         salt = 0
         while True:
             text = f"{self.seed}/{salt}/{name}".encode()
             rank = int.from_bytes(blake2b(text, digest_size=8).digest(), "big") >> (64 - RANK_BITS)
-            holder = self._ranked.get(rank)
-            if holder is None or holder > name:
-                self._ranked[rank] = name
+            owner = self._name_of_rank.get(rank)
+            if owner is None or owner > name:
+                self._name_of_rank[rank] = name
                 self._all_rank[self.index[name]] = rank
-                if holder is None:
+                if owner is None:
                     return
-                name, salt = holder, 0
+                name, salt = owner, 0
             else:
                 salt += 1
 
-    def _fill(self, slot: int, node: Node) -> None:
+    def _set_columns(self, slot: int, node: Node) -> None:
         for resource in node.status.allocatable or {}:
-            if counted(resource):
+            if is_counted(resource):
                 self.resource_row(resource)
         self._all_alloc[:, slot] = 0
         for resource, size in _amounts(node.status.allocatable).items():
@@ -267,11 +263,11 @@ class NodeColumns:
         self._all_taint_set[slot] = self._taint_id(node.spec.taints or ())
         labels = node.metadata.labels or {}
         for key, column in self._labels.items():
-            column.put(slot, labels.get(key))
+            column.set(slot, labels.get(key))
         for image, sizes in self._images.items():
-            held = _image_size(node, image)
-            self._held_images += bool(held) - bool(sizes[slot])
-            sizes[slot] = held
+            size = _image_size(node, image)
+            self._images_on_nodes += bool(size) - bool(sizes[slot])
+            sizes[slot] = size
 
     def _taint_id(self, taints: tuple[Taint, ...]) -> int:
         number = self._taint_ids.get(taints)
@@ -282,20 +278,20 @@ class NodeColumns:
 
     def _grow(self) -> None:
         capacity = self._capacity = self._capacity * 2
-        self._all_alive = cast(Bools, grown(self._all_alive, capacity))
-        self._all_rank = cast(Ints, grown(self._all_rank, capacity))
-        self._all_alloc = cast(Ints, grown(self._all_alloc, capacity))
-        self._all_used = cast(Ints, grown(self._all_used, capacity))
-        self._all_nonzero = cast(Ints, grown(self._all_nonzero, capacity))
-        self._all_unschedulable = cast(Bools, grown(self._all_unschedulable, capacity))
-        self._all_taint_set = cast(Ids, grown(self._all_taint_set, capacity))
+        self._all_alive = grown(self._all_alive, capacity)
+        self._all_rank = grown(self._all_rank, capacity)
+        self._all_alloc = grown(self._all_alloc, capacity)
+        self._all_used = grown(self._all_used, capacity)
+        self._all_nonzero = grown(self._all_nonzero, capacity)
+        self._all_unschedulable = grown(self._all_unschedulable, capacity)
+        self._all_taint_set = grown(self._all_taint_set, capacity)
         for column in self._labels.values():
-            column.ids = cast(Ids, grown(column.ids, capacity))
+            column.ids = grown(column.ids, capacity)
         for image, sizes in self._images.items():
-            self._images[image] = cast(Ints, grown(sizes, capacity))
+            self._images[image] = grown(sizes, capacity)
 
-    def _review(self) -> None:
-        """Renew the public views after a change of size, capacity or rows."""
+    def _renew_views(self) -> None:
+        """Replace the public views after a change of size, capacity or rows."""
         self.alive = self._all_alive[: self.size]
         self.rank = self._all_rank[: self.size]
         self.alloc = self._all_alloc[:, : self.size]
@@ -306,13 +302,13 @@ class NodeColumns:
 
 
 def _amounts(quantities: Quantities | None) -> dict[str, int]:
-    return {name: amount(name, text) for name, text in (quantities or {}).items() if counted(name)}
+    return {name: amount(name, text) for name, text in (quantities or {}).items() if is_counted(name)}
 
 
 def _image_size(node: Node, image: str) -> int:
-    for held in node.status.images or ():
-        if any(image_name(name) == image for name in held.names or ()):
-            return held.size_bytes
+    for present in node.status.images or ():
+        if any(image_name(name) == image for name in present.names or ()):
+            return present.size_bytes
     return 0
 
 

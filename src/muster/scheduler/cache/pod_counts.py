@@ -1,16 +1,13 @@
-"""How many pods of a kind are on each node, kept up to date pod by pod.
+"""Pod counts: on each node, the number of pods that a term selects or that carry a given term, port or disk.
 
-A tally counts either the pods that a term selects or the pods that carry something themselves (an
-anti-affinity term, a host port). Pods are sorted into label classes: namespace plus the labels that
-some selector mentions, so that a label nobody asks about never splits anything. A class knows the
-tallies its pods belong to; one pod more is one addition per tally, and its sums per label value
-follow at the same time.
+Pods are grouped into label classes: namespace plus the labels whose key occurs in some selector, so that other labels
+never split a class. A label class has a list of the pod counts that its pods belong to. Adding a pod is one addition
+for each of them, and one for each of their sums by label value (topology pair counts).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import cast
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
@@ -21,7 +18,7 @@ from muster.scheduler.cache.pod_terms import PodTerm
 
 
 class NodeSubset:
-    """Some of the nodes; the same ones are the same object, so that sums over them can be shared."""
+    """A set of nodes. Equal sets are one object (`PodCounts.node_subset`), so that sums over them are shared."""
 
     __slots__ = ("__weakref__", "mask")
 
@@ -30,29 +27,31 @@ class NodeSubset:
 
 
 class _Sums:
-    __slots__ = ("columns", "labels", "values", "version", "where")
+    """Pods per value id of one label, on all nodes or a subset of them."""
 
-    def __init__(self, columns: NodeColumns, labels: LabelColumn, where: NodeSubset | None, column: Ids) -> None:
+    __slots__ = ("columns", "labels", "nodes", "values", "version")
+
+    def __init__(self, columns: NodeColumns, labels: LabelColumn, nodes: NodeSubset | None, column: Ids) -> None:
         self.columns = columns
         self.labels = labels
-        self.where = where
+        self.nodes = nodes
         self.version = columns.node_version
         size = columns.size
-        weights = column[:size] if where is None else column[:size] * where.mask
+        weights = column[:size] if nodes is None else column[:size] * nodes.mask
         sums = np.bincount(labels.ids[:size], weights=weights, minlength=len(labels.values))
         sums[0] = 0  # nodes without the label are in no domain
         self.values: Ints = sums.astype(np.int64)
 
     def add(self, slot: int, count: int) -> None:
-        # Sums of an older set of nodes are built anew when somebody asks for them.
-        if self.version == self.columns.node_version and (self.where is None or self.where.mask[slot]):
+        # Sums over an older set of nodes are computed again when they are read.
+        if self.version == self.columns.node_version and (self.nodes is None or self.nodes.mask[slot]):
             number = self.labels.ids[slot]
             if number:
                 self.values[number] += count
 
 
 class PodCount:
-    """Pods per slot, their total, and their sums per value of the label keys asked about."""
+    """Number of pods per slot, their total, and their sums per value of the label keys that were read."""
 
     __slots__ = ("__weakref__", "_columns", "_sums", "_version", "column", "total")
 
@@ -69,14 +68,14 @@ class PodCount:
         for sums in self._sums.values():
             sums.add(slot, count)
 
-    def by(self, key: str, where: NodeSubset | None = None) -> Ints:
-        """Pods per value id of a label, on the nodes of `where`; entry 0 (no label) is always 0."""
+    def by_label(self, key: str, nodes: NodeSubset | None = None) -> Ints:
+        """Pods per value id of a label, on `nodes` or everywhere; entry 0 (nodes without the label) is always 0."""
         if self._version != self._columns.node_version:
             self._sums.clear()
             self._version = self._columns.node_version
-        sums = self._sums.get((key, where))
+        sums = self._sums.get((key, nodes))
         if sums is None:
-            sums = self._sums[(key, where)] = _Sums(self._columns, self._columns.label_column(key), where, self.column)
+            sums = self._sums[(key, nodes)] = _Sums(self._columns, self._columns.label_column(key), nodes, self.column)
         return sums.values
 
     def reset(self) -> None:
@@ -86,48 +85,56 @@ class PodCount:
 
 
 class LabelClass:
-    """Pods that no selector in play can tell apart."""
+    """Pods of one namespace that have equal values for all label keys of all selectors."""
 
-    __slots__ = ("__weakref__", "counts", "dying", "labels", "living", "namespace", "seats")
+    __slots__ = (
+        "__weakref__",
+        "active_counts",
+        "counts",
+        "labels",
+        "namespace",
+        "pods_by_slot",
+        "terminating_by_slot",
+    )
 
     def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
         self.namespace = namespace
         self.labels = labels
-        self.seats: dict[int, int] = {}
-        self.dying: dict[int, int] = {}
-        self.counts: list[ref[PodCount]] = []  # count every pod
-        self.living: list[ref[PodCount]] = []  # do not count pods that are being deleted
+        self.pods_by_slot: dict[int, int] = {}
+        self.terminating_by_slot: dict[int, int] = {}
+        self.counts: list[ref[PodCount]] = []  # of every pod
+        self.active_counts: list[ref[PodCount]] = []  # without pods that are being deleted
 
-    def add(self, slot: int, count: int, dying: bool) -> None:
-        _shift(self.seats, slot, count)
+    def add(self, slot: int, count: int, terminating: bool) -> None:
+        _add_at(self.pods_by_slot, slot, count)
         if self.counts:
             self.counts = _add_to(self.counts, slot, count)
-        if dying:
-            _shift(self.dying, slot, count)
-        elif self.living:
-            self.living = _add_to(self.living, slot, count)
+        if terminating:
+            _add_at(self.terminating_by_slot, slot, count)
+        elif self.active_counts:
+            self.active_counts = _add_to(self.active_counts, slot, count)
 
-    def join(self, tally: PodCount, living: bool) -> None:
-        (self.living if living else self.counts).append(ref(tally))
+    def add_count(self, pod_count: PodCount, skip_terminating: bool) -> None:
+        (self.active_counts if skip_terminating else self.counts).append(ref(pod_count))
 
-    def quit(self, tally: PodCount, living: bool) -> None:
-        members = self.living if living else self.counts
-        members[:] = [held for held in members if held() is not tally]
+    def remove_count(self, pod_count: PodCount, skip_terminating: bool) -> None:
+        counts = self.active_counts if skip_terminating else self.counts
+        counts[:] = [known for known in counts if known() is not pod_count]
 
 
-def _add_to(tallies: list[ref[PodCount]], slot: int, count: int) -> list[ref[PodCount]]:
-    """Count into those tallies that somebody still reads; the others are left out from now on."""
-    gone = False
-    for held in tallies:
-        tally = held()
-        if tally is None:
-            gone = True
+def _add_to(pod_counts: list[ref[PodCount]], slot: int, count: int) -> list[ref[PodCount]]:
+    """Add to the pod counts that are still in use; returns the list without those that are not."""
+    unused = False
+    for known in pod_counts:
+        pod_count = known()
+        if pod_count is None:
+            unused = True
         else:
-            tally.add(slot, count)
-    return [held for held in tallies if held() is not None] if gone else tallies
+            pod_count.add(slot, count)
+    return [known for known in pod_counts if known() is not None] if unused else pod_counts
 
 
-def _shift(counts: dict[int, int], slot: int, count: int) -> None:
+def _add_at(counts: dict[int, int], slot: int, count: int) -> None:
     now = counts.get(slot, 0) + count
     if now:
         counts[slot] = now
@@ -136,35 +143,37 @@ def _shift(counts: dict[int, int], slot: int, count: int) -> None:
 
 
 class PodCounts:
-    """All label classes and tallies of a cluster."""
+    """All label classes and pod counts of a cluster.
+
+    A pod count exists as long as a shape or a footprint uses it, a label class as long as a pod or a shape does.
+    """
 
     def __init__(self, columns: NodeColumns) -> None:
         self._columns = columns
         self._capacity = 64
-        self.keys: frozenset[str] = frozenset()
-        self._in_order: list[str] = []
-        self.version = 0  # grows when a tally, a class or a namespace could change who counts where
+        self.keys: frozenset[str] = frozenset()  # the label keys by which pods are told apart
+        self._sorted_keys: list[str] = []
+        self.version = 0  # grows when terms may select other pods, or when a new term, port or disk is carried
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        # A class lives as long as a pod or a shape uses it.
         self._classes: WeakValueDictionary[tuple[str, tuple[tuple[str, str], ...]], LabelClass] = WeakValueDictionary()
-        # A tally lives as long as a shape reads it or a footprint counts in it.
         self._matching: WeakValueDictionary[tuple[tuple[PodTerm, ...], bool], PodCount] = WeakValueDictionary()
         self._carrying: WeakValueDictionary[Hashable, PodCount] = WeakValueDictionary()
-        self._wheres: WeakValueDictionary[bytes, NodeSubset] = WeakValueDictionary()
+        self._subsets: WeakValueDictionary[bytes, NodeSubset] = WeakValueDictionary()
 
     def add_label_keys(self, keys: Iterable[str]) -> None:
-        """Tell classes apart by these label keys too; those of pods that have one must be looked up again."""
+        """Distinguish label classes by these keys too; the caller looks the class of each pod that has one up again."""
         self.keys = self.keys.union(keys)
-        self._in_order = sorted(self.keys)
+        self._sorted_keys = sorted(self.keys)
 
     def class_of(self, namespace: str, labels: Mapping[str, str] | None) -> LabelClass:
-        seen = tuple([(key, labels[key]) for key in self._in_order if key in labels]) if labels else ()
+        """The label class of a pod with these labels."""
+        seen = tuple([(key, labels[key]) for key in self._sorted_keys if key in labels]) if labels else ()
         found = self._classes.get((namespace, seen))
         if found is None:
             found = self._classes[(namespace, seen)] = LabelClass(namespace, dict(seen))
-            for (terms, living), tally in self._matching.items():
+            for (terms, skip_terminating), pod_count in self._matching.items():
                 if self.selects_all(terms, found):
-                    found.join(tally, living)
+                    found.add_count(pod_count, skip_terminating)
         return found
 
     def selects(self, term: PodTerm, label_class: LabelClass) -> bool:
@@ -174,42 +183,45 @@ class PodCounts:
     def selects_all(self, terms: tuple[PodTerm, ...], label_class: LabelClass) -> bool:
         return all(self.selects(term, label_class) for term in terms)
 
-    def matching(self, terms: tuple[PodTerm, ...], *, living: bool = False) -> PodCount:
-        """The tally of pods that all the terms select; with `living`, only those not being deleted."""
-        tally = self._matching.get((terms, living))
-        if tally is None:
-            tally = self._matching[(terms, living)] = PodCount(self._columns, self._capacity)
+    def matching(self, terms: tuple[PodTerm, ...], *, skip_terminating: bool = False) -> PodCount:
+        """The count of pods that all the terms select; with `skip_terminating`, without those being deleted."""
+        pod_count = self._matching.get((terms, skip_terminating))
+        if pod_count is None:
+            pod_count = self._matching[(terms, skip_terminating)] = PodCount(self._columns, self._capacity)
             for found in self._classes.values():
                 if self.selects_all(terms, found):
-                    self._count_in(found, tally, living)
-        return tally
+                    self._add_class(found, pod_count, skip_terminating)
+        return pod_count
 
-    def _count_in(self, found: LabelClass, tally: PodCount, living: bool) -> None:
-        found.join(tally, living)
-        for slot, count in found.seats.items():
-            tally.add(slot, count - (found.dying.get(slot, 0) if living else 0))
+    def _add_class(self, label_class: LabelClass, pod_count: PodCount, skip_terminating: bool) -> None:
+        """Add the present and the future pods of a label class to a pod count."""
+        label_class.add_count(pod_count, skip_terminating)
+        for slot, count in label_class.pods_by_slot.items():
+            skipped = label_class.terminating_by_slot.get(slot, 0) if skip_terminating else 0
+            pod_count.add(slot, count - skipped)
 
     def carrying(self, what: Hashable) -> PodCount:
-        """The tally of pods that carry something; who carries it counts itself in."""
-        tally = self._carrying.get(what)
-        if tally is None:
-            tally = self._carrying[what] = PodCount(self._columns, self._capacity)
+        """The count of pods that carry a term, host port or disk; `Cluster.add_usage` adds to it."""
+        pod_count = self._carrying.get(what)
+        if pod_count is None:
+            pod_count = self._carrying[what] = PodCount(self._columns, self._capacity)
             self.version += 1
-        return tally
+        return pod_count
 
     def carried(self) -> Iterable[tuple[Hashable, PodCount]]:
+        """Everything that pods carry, with its count."""
         return self._carrying.items()
 
-    def where(self, mask: Bools) -> NodeSubset:
-        """These nodes, as an object that sums can be kept by."""
+    def node_subset(self, mask: Bools) -> NodeSubset:
+        """The nodes of a mask over all slots; equal masks give the same object."""
         key = mask.tobytes()
-        found = self._wheres.get(key)
+        found = self._subsets.get(key)
         if found is None:
-            found = self._wheres[key] = NodeSubset(mask)
+            found = self._subsets[key] = NodeSubset(mask)
         return found
 
-    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
-        """Note a namespace's labels (None: it is gone); True if that changed whom terms select."""
+    def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
+        """Set the labels of a namespace, None if it was deleted; True if terms may select other pods now."""
         old = self.namespaces.get(name)
         if labels is None:
             self.namespaces.pop(name, None)
@@ -222,18 +234,18 @@ class PodCounts:
 
     def _rematch(self) -> None:
         self.version += 1
-        concerned = [key for key in self._matching if any(term.namespace_conditions is not None for term in key[0])]
-        for terms, living in concerned:
-            tally = self._matching.get((terms, living))
-            if tally is None:
+        affected = [key for key in self._matching if any(term.namespace_requirements is not None for term in key[0])]
+        for terms, skip_terminating in affected:
+            pod_count = self._matching.get((terms, skip_terminating))
+            if pod_count is None:
                 continue
-            tally.reset()
+            pod_count.reset()
             for found in self._classes.values():
-                found.quit(tally, living)
+                found.remove_count(pod_count, skip_terminating)
                 if self.selects_all(terms, found):
-                    self._count_in(found, tally, living)
+                    self._add_class(found, pod_count, skip_terminating)
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        for tally in (*self._matching.values(), *self._carrying.values()):
-            tally.column = cast(Ids, grown(tally.column, capacity))
+        for pod_count in (*self._matching.values(), *self._carrying.values()):
+            pod_count.column = grown(pod_count.column, capacity)

@@ -1,9 +1,9 @@
-"""`check_proof`: is "infeasible" true? Judged by counting and enumerating anew, from the objects.
+"""`check_proof`: whether "infeasible" is true, checked by counting and enumerating again from the API objects.
 
-A counting proof is checked by counting again, whatever it lists. A weighing is checked by filling
-every node with the heaviest load it can take. An exhaustive search is checked by an enumeration of
-its own, pod by pod, as far as `MOST_VISITS` reaches; a larger one is let pass, as are searches among
-pods that depend on each other. `None` means that no fault was found.
+A counting proof is checked by counting again, whatever it lists. A dual certificate is checked by filling every node
+with the heaviest set of pods it can take. An exhaustive search is checked by an enumeration of its own, pod by pod,
+as far as `MOST_VISITS` reaches; a larger one passes unchecked, as do searches among pods that depend on each other.
+`None` means that no fault was found.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from itertools import combinations
 
 from muster.api.types import Node, Pod
 from muster.scheduler.cache.cluster import Cluster
-from muster.scheduler.checking.node_amounts import Amounts, ledger_of, requests
-from muster.scheduler.checking.node_rules import NodeRules, clash, ports_of
+from muster.scheduler.checking.node_amounts import Amounts, amounts_of, requests
+from muster.scheduler.checking.node_rules import NodeRules, ports_conflict, ports_of
 from muster.scheduler.checking.pod_rules import RunningPods, affinity_terms, anti_terms, same_domain, spread_terms
 from muster.scheduler.framework.shape import Shape
-from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest
 from muster.scheduler.placement.verdict import CountingProof, ExhaustionProof, Infeasible, WeightProof
 
 MOST_VISITS = 20_000
@@ -33,27 +33,27 @@ def check_proof(
     request: GroupRequest,
     cluster: Cluster,
     evicted: frozenset[str] = frozenset(),
-    held: Sequence[tuple[Shape, int]] = (),
+    nominated: Sequence[tuple[Shape, int]] = (),
 ) -> str | None:
-    """None if the proof stands as far as it can be checked, else what is wrong with it."""
-    view = _View(request, cluster, frozenset(evicted), held)
-    wishes = list(_wishes(request))
+    """None if the proof holds as far as it can be checked, else what is wrong with it."""
+    view = _View(request, cluster, frozenset(evicted), nominated)
+    refuted = list(_refuted(request))
     match verdict.proof:
         case CountingProof():
-            able = next((wish for wish in wishes if view.may_hold(wish, view.everywhere)), None)
+            able = next((one for one in refuted if view.may_hold(one, view.everywhere)), None)
             return None if able is None else f"counting does not rule out {able.key.name}"
         case WeightProof() as proof:
-            return view.weighs(proof, request)
+            return view.check_weights(proof, request)
         case ExhaustionProof():
-            if view.social or not all(view.cannot_hold(wish) for wish in wishes):
-                return None if view.social or view.tired else "a placement exists"
+            if view.depends_on_pods or not all(view.cannot_hold(one) for one in refuted):
+                return None if view.depends_on_pods or view.gave_up else "a placement exists"
             return None
     return None
 
 
-def _wishes(request: GroupRequest) -> Iterator[GroupRequest]:
-    """What the verdict denies: the demand itself, or each single thing to add to one that holds."""
-    if not _holds(request):
+def _refuted(request: GroupRequest) -> Iterator[GroupRequest]:
+    """What the verdict says is infeasible: the request, or each single thing to add to one that is satisfied."""
+    if not _satisfied(request):
         yield request
     elif isinstance(request, PodGroupRequest):
         if request.members:
@@ -62,45 +62,43 @@ def _wishes(request: GroupRequest) -> Iterator[GroupRequest]:
             )
     else:
         for child in request.children:
-            for wish in _wishes(child):
-                yield type(request)(request.key, 1, (wish,), request.topology, request.domains)
+            for one in _refuted(child):
+                yield CompositeRequest(request.key, 1, (one,), request.topology, request.domains)
 
 
-def _holds(request: GroupRequest) -> bool:
+def _satisfied(request: GroupRequest) -> bool:
     if isinstance(request, PodGroupRequest):
         return request.bound >= request.minimum
-    return sum(_holds(child) for child in request.children) >= request.minimum
+    return sum(_satisfied(child) for child in request.children) >= request.minimum
 
 
 class _View:
-    """The cluster as the checker sees it."""
+    """The cluster and the pods of a request, read from their objects. A shape is identified by its id()."""
 
     def __init__(
-        self, request: GroupRequest, cluster: Cluster, evicted: frozenset[str], held: Sequence[tuple[Shape, int]]
+        self, request: GroupRequest, cluster: Cluster, evicted: frozenset[str], nominated: Sequence[tuple[Shape, int]]
     ) -> None:
         self.cluster = cluster
-        self.company = RunningPods(cluster, evicted)
+        self.running = RunningPods(cluster, evicted)
         self.evicted = evicted
-        self.held = held
-        self.pods: dict[int, Pod] = {}
-        for leaf in _leaves(request):
-            for member in leaf.members:
-                self.pods.setdefault(id(member.shape), member.shape.pod)
-        self.counts = Counter(id(member.shape) for leaf in _leaves(request) for member in leaf.members)
-        profiles = {id(m.shape): m.shape.profile for leaf in _leaves(request) for m in leaf.members}
-        self.wanted: dict[int, Amounts] = {
-            kind: {name: n for name, n in requests(pod).items() if not profiles[kind].ignores(name)} | {"pods": 1}
-            for kind, pod in self.pods.items()
+        self.nominated = nominated
+        members = [member for leaf in _leaves(request) for member in leaf.members]
+        self.counts = Counter(id(member.shape) for member in members)
+        shapes = {id(member.shape): member.shape for member in members}
+        self.pods: dict[int, Pod] = {key: shape.pod for key, shape in shapes.items()}
+        self.requests: dict[int, Amounts] = {
+            key: {name: n for name, n in requests(shape.pod).items() if not shape.profile.ignores(name)} | {"pods": 1}
+            for key, shape in shapes.items()
         }
-        self.resources = sorted({name for wanted in self.wanted.values() for name in wanted})
+        self.resources = sorted({name for each in self.requests.values() for name in each})
         self.everywhere = tuple(sorted(cluster.index))
         self._seats: dict[int, dict[str, int]] = {}
         self.visits = 0
-        self.tired = False
+        self.gave_up = False
 
     @property
-    def social(self) -> bool:
-        """Whether pods of the demand depend on each other beyond amounts."""
+    def depends_on_pods(self) -> bool:
+        """Whether pods of the request depend on each other beyond amounts."""
         return any(
             anti_terms(pod) or affinity_terms(pod) or spread_terms(pod) or any(True for _ in ports_of(pod))
             for pod in self.pods.values()
@@ -108,63 +106,66 @@ class _View:
 
     @cached_property
     def free(self) -> dict[str, Amounts]:
-        ledger = ledger_of(self.cluster)
+        """What each node has free, by name."""
+        amounts = amounts_of(self.cluster)
         found: dict[str, Amounts] = {}
         for name, slot in self.cluster.index.items():
-            load, have = ledger.load(slot, self.evicted), ledger.capacity(self.cluster.node_objects[name])
-            found[name] = {resource: have.get(resource, 0) - load.get(resource, 0) for resource in self.resources}
-        for shape, slot in self.held:
+            used = amounts.requested(slot, self.evicted)
+            have = amounts.allocatable(self.cluster.node_objects[name])
+            found[name] = {resource: have.get(resource, 0) - used.get(resource, 0) for resource in self.resources}
+        for shape, slot in self.nominated:
             left = found[self.cluster.names[slot]]
             for resource, amount in {**requests(shape.pod), "pods": 1}.items():
                 left[resource] = left.get(resource, 0) - amount
         return found
 
-    def seats(self, kind: int) -> dict[str, int]:
-        """How many pods of a kind each node takes at most, alone."""
-        known = self._seats.get(kind)
+    def seats(self, shape: int) -> dict[str, int]:
+        """How many pods of a shape each node takes at most, alone."""
+        known = self._seats.get(shape)
         if known is None:
-            pod, wanted = self.pods[kind], self.wanted[kind]
+            pod, wanted = self.pods[shape], self.requests[shape]
             rules = NodeRules(pod)
-            keepers = [(other, node) for other, node in self.company.repelling()]
-            known = {}
+            repelling = list(self.running.repelling())
+            known = dict[str, int]()
             for name in self.everywhere:
                 node = self.cluster.node_objects[name]
-                if rules.refusal(node) is None and not self._kept_away(pod, node, keepers):
+                if rules.refusal(node) is None and not self._repelled(pod, node, repelling):
                     left = self.free[name]
                     known[name] = max(0, min(left[resource] // amount for resource, amount in wanted.items() if amount))
             self._limit(pod, known)
-            self._seats[kind] = known
+            self._seats[shape] = known
         return known
 
-    def _kept_away(self, pod: Pod, node: Node, keepers: Sequence[tuple[Pod, Node]]) -> bool:
-        for other, where in keepers:
+    def _repelled(self, pod: Pod, node: Node, repelling: Sequence[tuple[Pod, Node]]) -> bool:
+        """Whether the required anti-affinity of a running pod in the node's domain selects the pod."""
+        for other, where in repelling:
             for term in anti_terms(other):
-                if same_domain(term.topology_key, node, where) and self.company.selects(term, other, pod):
+                if same_domain(term.topology_key, node, where) and self.running.selects(term, other, pod):
                     return True
         return False
 
     def _limit(self, pod: Pod, seats: dict[str, int]) -> None:
-        """Ports and a dislike of its own kind leave one seat a node, and none beside those it avoids."""
+        """Host ports leave one seat a node, anti-affinity none in the domain of a running pod that it selects."""
         ports = list(ports_of(pod))
         for name in seats if ports else ():
             there = [p for e in self.cluster.pods_on(self.cluster.index[name]) for p in ports_of(e.pod)]
-            seats[name] = 0 if any(clash(a, b) for a in ports for b in there) else min(seats[name], 1)
+            seats[name] = 0 if any(ports_conflict(a, b) for a in ports for b in there) else min(seats[name], 1)
         for term in anti_terms(pod):
             avoided = {
                 (node.metadata.labels or {}).get(term.topology_key)
-                for other, node in self.company.running()
-                if self.company.selects(term, pod, other)
+                for other, node in self.running.pods()
+                if self.running.selects(term, pod, other)
             } - {None}
             for name in seats:
                 if (self.cluster.node_objects[name].metadata.labels or {}).get(term.topology_key) in avoided:
                     seats[name] = 0
 
-    def most(self, kind: int, nodes: Sequence[str]) -> int:
-        """The most pods of a kind on some nodes together."""
-        pod, seats = self.pods[kind], self.seats(kind)
+    def most(self, shape: int, nodes: Sequence[str]) -> int:
+        """The most pods of a shape on some nodes together."""
+        pod, seats = self.pods[shape], self.seats(shape)
         total = sum(seats.get(name, 0) for name in nodes)
         for term in anti_terms(pod):
-            if self.company.selects(term, pod, pod):
+            if self.running.selects(term, pod, pod):
                 values: set[str] = set()
                 outside = 0
                 for name in nodes:
@@ -178,8 +179,8 @@ class _View:
 
     # --- counting --------------------------------------------------------------------------------
 
-    def scopes(self, request: GroupRequest, nodes: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """The sets of nodes among which a group must choose one."""
+    def domains(self, request: GroupRequest, nodes: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """The sets of nodes of which a group must be in one."""
         if not request.topology:
             return [nodes]
         parts: dict[str, list[str]] = {}
@@ -193,50 +194,47 @@ class _View:
         return [tuple(part) for part in parts.values()]
 
     def may_hold(self, request: GroupRequest, nodes: tuple[str, ...]) -> bool:
-        """Whether counting leaves room for a group: each leaf alone, each kind alone."""
-        if _holds(request):
+        """Whether counting leaves room for a group: each PodGroup alone, each shape alone."""
+        if _satisfied(request):
             return True
-        for scope in self.scopes(request, nodes):
+        for domain in self.domains(request, nodes):
             if isinstance(request, PodGroupRequest):
-                kinds = [id(member.shape) for member in request.members]
-                room = sum(min(kinds.count(kind), self.most(kind, scope)) for kind in set(kinds))
+                counts = Counter(id(member.shape) for member in request.members)
+                room = sum(min(count, self.most(shape, domain)) for shape, count in counts.items())
                 if request.bound + room >= request.minimum:
                     return True
-            elif sum(self.may_hold(child, scope) for child in request.children) >= request.minimum:
+            elif sum(self.may_hold(child, domain) for child in request.children) >= request.minimum:
                 return True
         return False
 
-    # --- weighing --------------------------------------------------------------------------------
+    # --- weights ---------------------------------------------------------------------------------
 
-    def weighs(self, proof: WeightProof, request: GroupRequest) -> str | None:
-        weights = dict(proof.weights)
-        kinds = {id(m.shape): weights.get(m.shape.id, 0) for leaf in _leaves(request) for m in leaf.members}
-        required = _lightest(request, weights)
+    def check_weights(self, proof: WeightProof, request: GroupRequest) -> str | None:
+        by_id = dict(proof.weights)
+        weights = {id(m.shape): by_id.get(m.shape.id, 0) for leaf in _leaves(request) for m in leaf.members}
+        required = _lightest(request, by_id)
         available = 0
-        known: dict[object, int] = {}
+        known: dict[object, int] = {}  # nodes with equal room for the same shapes are evaluated once
         for name in self.everywhere:
-            able = tuple(kind for kind in kinds if self.seats(kind).get(name, 0) > 0 and kinds[kind] > 0)
-            face = (able, tuple(self.free[name][resource] for resource in self.resources))
-            if face not in known:
-                known[face] = self._heaviest(list(able), face[1], kinds)
-            available += known[face]
-            if self.tired:
+            able = tuple(shape for shape in weights if self.seats(shape).get(name, 0) > 0 and weights[shape] > 0)
+            node = (able, tuple(self.free[name][resource] for resource in self.resources))
+            if node not in known:
+                known[node] = self._heaviest(list(able), node[1], weights)
+            available += known[node]
+            if self.gave_up:
                 return None
         return None if available < required else f"the nodes hold {available}, only {required} is needed"
 
-    def _heaviest(self, kinds: list[int], left: tuple[int, ...], weights: dict[int, int]) -> int:
-        """The heaviest load of one node, by trying every number of every kind."""
-        self.visits += 1
-        if self.visits > MOST_VISITS:
-            self.tired = True
-        if not kinds or self.tired:
+    def _heaviest(self, shapes: list[int], left: tuple[int, ...], weights: dict[int, int]) -> int:
+        """The largest weight of the pods that one node can take, by trying every number of every shape."""
+        if self._visit() or not shapes:
             return 0
-        kind, rest = kinds[0], kinds[1:]
-        wanted = [self.wanted[kind].get(resource, 0) for resource in self.resources]
-        most = min(self.counts[kind], *(have // take for have, take in zip(left, wanted, strict=True) if take))
+        shape, rest = shapes[0], shapes[1:]
+        wanted = self._vector(shape)
+        most = min(self.counts[shape], *(have // take for have, take in zip(left, wanted, strict=True) if take))
         least = most if not rest else 0
         return max(
-            n * weights[kind]
+            n * weights[shape]
             + self._heaviest(rest, tuple(have - n * take for have, take in zip(left, wanted, strict=True)), weights)
             for n in range(max(0, most), max(0, least) - 1, -1)
         )
@@ -244,20 +242,20 @@ class _View:
     # --- enumeration -----------------------------------------------------------------------------
 
     def cannot_hold(self, request: GroupRequest) -> bool:
-        """Whether no way at all is found to make a group hold; gives up quietly when it gets tired."""
+        """Whether the enumeration ended without any way to satisfy a group."""
         room: Room = tuple(tuple(self.free[name][r] for r in self.resources) for name in self.everywhere)
-        return not any(True for _ in self._outcomes(request, self.everywhere, room)) and not self.tired
+        return not any(True for _ in self._outcomes(request, self.everywhere, room)) and not self.gave_up
 
     def _outcomes(self, request: GroupRequest, nodes: tuple[str, ...], room: Room) -> Iterator[Room]:
-        """What can be left free once a group holds."""
-        for scope in self.scopes(request, nodes):
+        """What can be left free once a group is satisfied."""
+        for domain in self.domains(request, nodes):
             if isinstance(request, PodGroupRequest):
-                yield from self._leaf_outcomes(request, scope, room)
+                yield from self._leaf_outcomes(request, domain, room)
             else:
-                open_children = [child for child in request.children if not _holds(child)]
+                open_children = [child for child in request.children if not _satisfied(child)]
                 missing = request.minimum - (len(request.children) - len(open_children))
                 for chosen in combinations(open_children, missing):
-                    yield from self._in_turn(chosen, scope, room)
+                    yield from self._in_turn(chosen, domain, room)
 
     def _in_turn(self, children: Sequence[GroupRequest], nodes: tuple[str, ...], room: Room) -> Iterator[Room]:
         if not children:
@@ -265,38 +263,44 @@ class _View:
             return
         seen: set[Room] = set()
         for left in self._outcomes(children[0], nodes, room):
-            if left not in seen and not self.tired:
+            if left not in seen and not self.gave_up:
                 seen.add(left)
                 yield from self._in_turn(children[1:], nodes, left)
 
     def _leaf_outcomes(self, leaf: PodGroupRequest, nodes: tuple[str, ...], room: Room) -> Iterator[Room]:
-        kinds = sorted(id(member.shape) for member in leaf.members)
+        shapes = sorted(id(member.shape) for member in leaf.members)
         seen: set[tuple[int, ...]] = set()
-        for chosen in combinations(kinds, leaf.minimum - leaf.bound):
-            if chosen not in seen and not self.tired:
+        for chosen in combinations(shapes, leaf.minimum - leaf.bound):
+            if chosen not in seen and not self.gave_up:
                 seen.add(chosen)
                 yield from self._pod_outcomes(chosen, nodes, room, 0)
 
-    def _pod_outcomes(self, kinds: tuple[int, ...], nodes: tuple[str, ...], room: Room, first: int) -> Iterator[Room]:
-        """Seat one pod after another; equal pods go to nodes in one order only."""
-        self.visits += 1
-        if self.visits > MOST_VISITS:
-            self.tired = True
-        if self.tired:
+    def _pod_outcomes(self, shapes: tuple[int, ...], nodes: tuple[str, ...], room: Room, first: int) -> Iterator[Room]:
+        """Place one pod after another; pods of one shape go to nodes in one order only."""
+        if self._visit():
             return
-        if not kinds:
+        if not shapes:
             yield room
             return
-        seats = self.seats(kinds[0])
-        wanted = [self.wanted[kinds[0]].get(resource, 0) for resource in self.resources]
+        seats, wanted = self.seats(shapes[0]), self._vector(shapes[0])
         for at in range(first, len(nodes)):
             slot = self._position[nodes[at]]
             left = room[slot]
             if nodes[at] not in seats or any(w and f < w for f, w in zip(left, wanted, strict=True)):
                 continue
             rest = tuple(f - w for f, w in zip(left, wanted, strict=True))
-            again = at if len(kinds) > 1 and kinds[1] == kinds[0] else 0
-            yield from self._pod_outcomes(kinds[1:], nodes, (*room[:slot], rest, *room[slot + 1 :]), again)
+            again = at if len(shapes) > 1 and shapes[1] == shapes[0] else 0
+            yield from self._pod_outcomes(shapes[1:], nodes, (*room[:slot], rest, *room[slot + 1 :]), again)
+
+    def _visit(self) -> bool:
+        """Count one more state; True once there were too many."""
+        self.visits += 1
+        if self.visits > MOST_VISITS:
+            self.gave_up = True
+        return self.gave_up
+
+    def _vector(self, shape: int) -> list[int]:
+        return [self.requests[shape].get(resource, 0) for resource in self.resources]
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -304,13 +308,13 @@ class _View:
 
 
 def _lightest(request: GroupRequest, weights: dict[int, int]) -> int:
-    """The least that the missing members of a group can weigh."""
-    if _holds(request):
+    """The least that the missing pods of a group can weigh."""
+    if _satisfied(request):
         return 0
     if isinstance(request, PodGroupRequest):
         each = sorted(weights.get(member.shape.id, 0) for member in request.members)
         return sum(each[: request.minimum - request.bound])
-    open_children = [child for child in request.children if not _holds(child)]
+    open_children = [child for child in request.children if not _satisfied(child)]
     missing = request.minimum - (len(request.children) - len(open_children))
     return sum(sorted(_lightest(child, weights) for child in open_children)[:missing])
 

@@ -1,6 +1,4 @@
-"""Whether a pod may be on a node at all, judged from the two objects: name, selector, affinity, taints, ports.
-
-Claims and volumes of a plan, judged from the objects: exclusive claims, and where a volume can be reached."""
+"""What a pod requires of its node, checked on the API objects: name, selector, affinity, taints, ports, claims."""
 
 from __future__ import annotations
 
@@ -14,28 +12,37 @@ from muster.scheduler.cache.cluster import Cluster
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-Port = tuple[str, str, int]
+ONE_POD = "ReadWriteOncePod"
+
+
+Port = tuple[str, str, int]  # host IP, protocol, number
+
+
+Claim = tuple[str, str]  # namespace, name
+
+
+# --- the node itself -------------------------------------------------------------------------------
 
 
 class NodeRules:
-    """The rules of one pod about nodes; nodes that look alike to it are judged once."""
+    """The rules of one pod about nodes; nodes that are equal in all that they read are checked once."""
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self._keys, self._by_name = _looked_at(pod)
+        self._keys, self._by_name = _reads(pod)
         self._known: dict[object, str | None] = {}
 
     def refusal(self, node: Node) -> str | None:
-        """Why the pod may not be there, or None."""
+        """Why the pod may not be on the node, or None."""
         spec, labels = node.spec, node.metadata.labels or {}
-        seen = tuple([labels.get(key) for key in self._keys]) if self._keys else ()
-        face = (seen, spec.taints, spec.unschedulable, node.metadata.name if self._by_name else "")
-        if face not in self._known:
-            self._known[face] = _judge(self.pod, node)
-        return self._known[face]
+        values = tuple([labels.get(key) for key in self._keys]) if self._keys else ()
+        read = (values, spec.taints, spec.unschedulable, node.metadata.name if self._by_name else "")
+        if read not in self._known:
+            self._known[read] = _refusal(self.pod, node)
+        return self._known[read]
 
 
-def _looked_at(pod: Pod) -> tuple[tuple[str, ...], bool]:
+def _reads(pod: Pod) -> tuple[tuple[str, ...], bool]:
     """The label keys that a pod's rules about nodes read, and whether they read the name."""
     keys = set(pod.spec.node_selector or ())
     by_name = bool(pod.spec.node_name)
@@ -47,7 +54,7 @@ def _looked_at(pod: Pod) -> tuple[tuple[str, ...], bool]:
     return tuple(sorted(keys)), by_name
 
 
-def _judge(pod: Pod, node: Node) -> str | None:
+def _refusal(pod: Pod, node: Node) -> str | None:
     spec, name, labels = pod.spec, node.metadata.name, node.metadata.labels or {}
     if spec.node_name and spec.node_name != name:
         return f"it is bound to the node {spec.node_name} by name"
@@ -63,29 +70,29 @@ def _judge(pod: Pod, node: Node) -> str | None:
     return None if taint is None else f"the taint {taint.key} is not tolerated"
 
 
+# --- host ports ------------------------------------------------------------------------------------
+
+
 def ports_of(pod: Pod) -> Iterator[Port]:
     """The ports of the node that a pod occupies while it runs."""
     spec = pod.spec
-    lasting = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
-    for container in [*(spec.containers or ()), *lasting]:
+    sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
+    for container in [*(spec.containers or ()), *sidecars]:
         for port in container.ports or ():
             number = port.host_port or (spec.host_network and port.container_port) or 0
             if number:
                 yield port.host_ip or "0.0.0.0", port.protocol or "TCP", number
 
 
-def clash(one: Port, other: Port) -> bool:
+def ports_conflict(one: Port, other: Port) -> bool:
     return one[1:] == other[1:] and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
 
 
-ONE_POD = "ReadWriteOncePod"
-
-
-Claim = tuple[str, str]
+# --- claims and volumes ----------------------------------------------------------------------------
 
 
 def claims_of(pod: Pod) -> list[Claim]:
-    """The claims a pod uses, by namespace and name."""
+    """The claims that a pod uses."""
     meta = pod.metadata
     names: list[str] = []
     for volume in pod.spec.volumes or ():
@@ -96,19 +103,19 @@ def claims_of(pod: Pod) -> list[Claim]:
     return [(meta.namespace, name) for name in names]
 
 
-def claims_fault(cluster: Cluster, seats: Sequence[tuple[Pod, int]], evicted: frozenset[str]) -> str | None:
-    """The first seat whose claims do not allow it, in words."""
-    storage = cluster.volumes
+def claims_fault(cluster: Cluster, placed: Sequence[tuple[Pod, int]], evicted: frozenset[str]) -> str | None:
+    """The first pod whose claims do not allow its slot: a volume out of reach, or a claim for one pod with several."""
+    volumes = cluster.volumes
     users: Counter[Claim] = Counter()
-    judged: set[tuple[Claim, int]] = set()
-    for pod, slot in seats:
+    checked: set[tuple[Claim, int]] = set()
+    for pod, slot in placed:
         for key in set(claims_of(pod)):
             users[key] += 1
-            claim = storage.claims.get(key)
-            if claim is None or (key, slot) in judged:
+            claim = volumes.claims.get(key)
+            if claim is None or (key, slot) in checked:
                 continue
-            judged.add((key, slot))
-            volume = storage.volumes.get(claim.spec.volume_name)
+            checked.add((key, slot))
+            volume = volumes.volumes.get(claim.spec.volume_name)
             wanted = volume.spec.node_affinity.required if volume and volume.spec.node_affinity else None
             node = cluster.node_objects[cluster.names[slot]]
             if wanted is not None and not node_matches(wanted, node.metadata.name, node.metadata.labels):
@@ -117,7 +124,7 @@ def claims_fault(cluster: Cluster, seats: Sequence[tuple[Pod, int]], evicted: fr
 
 
 def _shared(cluster: Cluster, users: Counter[Claim], evicted: frozenset[str]) -> str | None:
-    """A claim for one pod only has one user, running pods included."""
+    """A claim with access mode ReadWriteOncePod has one user, running pods included."""
     single = {key for key in users if ONE_POD in _modes(cluster, key)}
     if not single:
         return None

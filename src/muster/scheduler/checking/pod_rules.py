@@ -1,7 +1,7 @@
-"""Rules between pods, judged from the objects: affinity, anti-affinity both ways, hard spreading.
+"""Rules between pods, checked on the API objects: affinity, anti-affinity both ways, hard spreading.
 
-Seats are looked at in the order in which they were taken, because required affinity is a rule about
-the moment: the first pod of a group that wants its own company has nobody to join yet.
+Pods are checked in the order in which they were placed, because required affinity is a rule about the moment of
+placement: for the first pod of a group that requires pods like itself there is none to be near yet.
 """
 
 from __future__ import annotations
@@ -34,33 +34,38 @@ def spread_terms(pod: Pod) -> tuple[TopologySpreadConstraint, ...]:
 
 
 class RunningPods:
-    """The pods that run already, for questions between pods."""
+    """The pods that run already, and whether a term selects a pod."""
 
     def __init__(self, cluster: Cluster, evicted: frozenset[str]) -> None:
         self.cluster = cluster
         self.evicted = evicted
 
-    def running(self) -> Iterator[PodOnNode]:
+    def pods(self) -> Iterator[PodOnNode]:
+        """Every running pod with its node."""
         nodes, names = self.cluster.node_objects, self.cluster.names
         for uid, entry in self.cluster.pods.items():
             if entry.slot >= 0 and uid not in self.evicted:
                 yield entry.pod, nodes[names[entry.slot]]
 
     def repelling(self, near: Collection[int] | None = None, others: Iterable[Pod] = ()) -> Iterator[PodOnNode]:
-        """The running pods that keep others away: all, or those in one domain with the slots of `near`.
+        """The running pods with required anti-affinity: all, or those in one domain with the slots of `near`.
 
-        The cluster's tallies only say on which nodes to look; the pods there are judged by themselves.
+        The cluster's pod counts only show which nodes to read; the pods there are checked by themselves.
         """
         slots: set[int] = set()
-        homes = {pod.metadata.namespace for pod in others}
-        for what, tally in self.cluster.pod_counts.carried():
-            if not isinstance(what, CarriedTerm) or what.kind != "anti" or not tally.total:
+        namespaces = {pod.metadata.namespace for pod in others}
+        for carried, count in self.cluster.pod_counts.carried():
+            if not isinstance(carried, CarriedTerm) or carried.kind != "anti" or not count.total:
                 continue
-            if near is not None and what.term.namespace_conditions is None and homes.isdisjoint(what.term.namespaces):
+            if (
+                near is not None
+                and carried.term.namespace_requirements is None
+                and namespaces.isdisjoint(carried.term.namespaces)
+            ):
                 continue
-            there = tally.column[: self.cluster.size] > 0
+            there = count.column[: self.cluster.size] > 0
             if near is not None:
-                values = self.cluster.labels(what.topology)
+                values = self.cluster.labels(carried.topology)
                 shared = np.zeros(int(values.max(initial=0)) + 1, dtype=bool)
                 shared[values[list(near)]] = True
                 there &= shared[values] & (values > 0)
@@ -72,8 +77,8 @@ class RunningPods:
                     yield entry.pod, node
 
     def selects(self, term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
-        """Whether a term of `owner` means `other`."""
-        if not self._in_reach(term, owner, other.metadata.namespace):
+        """Whether a term of `owner` selects `other`."""
+        if not self._selects_namespace(term, owner, other.metadata.namespace):
             return False
         labels, own = other.metadata.labels or {}, owner.metadata.labels or {}
         for key in term.match_label_keys or ():
@@ -84,7 +89,7 @@ class RunningPods:
                 return False
         return matches(term.label_selector, labels)
 
-    def _in_reach(self, term: PodAffinityTerm, owner: Pod, namespace: str) -> bool:
+    def _selects_namespace(self, term: PodAffinityTerm, owner: Pod, namespace: str) -> bool:
         if not term.namespaces and term.namespace_selector is None:
             return namespace == owner.metadata.namespace
         if namespace in (term.namespaces or ()):
@@ -99,92 +104,91 @@ def same_domain(key: str, one: Node, other: Node) -> bool:
 
 
 def between_pods(
-    company: RunningPods, seats: Sequence[PodOnNode], kinds: Mapping[int, Pod], guards: Sequence[PodOnNode]
+    running: RunningPods, placed: Sequence[PodOnNode], distinct: Mapping[int, Pod], repelling: Sequence[PodOnNode]
 ) -> str | None:
-    """The first breach of a rule between pods, in words.
+    """The first rule between pods that a placement breaks, in words.
 
-    `kinds` are the distinct pods of the seats, `guards` the running pods nearby that keep others away.
+    `distinct` are the different pod objects among the placed, by id(); `repelling` the running pods nearby with
+    required anti-affinity.
     """
-    fault = _kept_away(company, seats, kinds, guards)
-    if fault is None and any(anti_terms(pod) for pod in kinds.values()):
-        fault = _keeping_away(company, seats)
-    if fault is None and any(affinity_terms(pod) for pod in kinds.values()):
-        fault = _joined(company, seats)
-    if fault is None and any(spread_terms(pod) for pod in kinds.values()):
-        fault = _spread(company, seats)
+    fault = _repelled_by_running(running, placed, distinct, repelling)
+    if fault is None and any(anti_terms(pod) for pod in distinct.values()):
+        fault = _anti_affinity(running, placed)
+    if fault is None and any(affinity_terms(pod) for pod in distinct.values()):
+        fault = _affinity(running, placed)
+    if fault is None and any(spread_terms(pod) for pod in distinct.values()):
+        fault = _spread(running, placed)
     return fault
 
 
-def _kept_away(
-    company: RunningPods, seats: Sequence[PodOnNode], kinds: Mapping[int, Pod], guards: Sequence[PodOnNode]
+def _repelled_by_running(
+    running: RunningPods, placed: Sequence[PodOnNode], distinct: Mapping[int, Pod], repelling: Sequence[PodOnNode]
 ) -> str | None:
-    """A running pod does not want one of the new ones near."""
-    for pod, node in guards:
+    """The required anti-affinity of running pods selects none of the placed in their domain."""
+    for pod, node in repelling:
         for term in anti_terms(pod):
-            unwanted = {key for key, kind in kinds.items() if company.selects(term, pod, kind)}
-            if not unwanted:
+            selected = {key for key, other in distinct.items() if running.selects(term, pod, other)}
+            if not selected:
                 continue
-            for new, where in seats:
-                if id(new) in unwanted and same_domain(term.topology_key, node, where):
+            for new, where in placed:
+                if id(new) in selected and same_domain(term.topology_key, node, where):
                     return f"{new.metadata.name} on {where.metadata.name} is kept away by {pod.metadata.name}"
     return None
 
 
-def _keeping_away(company: RunningPods, seats: Sequence[PodOnNode]) -> str | None:
-    """A new pod does not want a running or another new one near."""
-    running = list(company.running())
+def _anti_affinity(running: RunningPods, placed: Sequence[PodOnNode]) -> str | None:
+    """The required anti-affinity of placed pods selects no other pod, running or placed, in their domain."""
+    others = [*running.pods(), *placed]
     taken: dict[tuple[str, str, int], Counter[str]] = {}
-    for index, (pod, node) in enumerate(seats):
+    for index, (pod, node) in enumerate(placed):
         for at, term in enumerate(anti_terms(pod)):
             value = (node.metadata.labels or {}).get(term.topology_key)
             if value is None:
                 continue
             key = (str(id(pod)), term.topology_key, at)
             if key not in taken:
-                taken[key] = _counts(company, term, pod, running, seats)
-            itself = 1 if company.selects(term, pod, pod) else 0
+                taken[key] = _counts(running, term, pod, others)
+            itself = 1 if running.selects(term, pod, pod) else 0
             if taken[key][value] > itself:
                 return f"{pod.metadata.name} in seat {index} on {node.metadata.name} is too near to a pod it avoids"
     return None
 
 
-def _counts(
-    company: RunningPods, term: PodAffinityTerm, owner: Pod, running: Sequence[PodOnNode], seats: Sequence[PodOnNode]
-) -> Counter[str]:
-    """How many pods a term means, per value of its topology key."""
+def _counts(running: RunningPods, term: PodAffinityTerm, owner: Pod, pods: Sequence[PodOnNode]) -> Counter[str]:
+    """How many pods a term selects, per value of its topology key."""
     found: Counter[str] = Counter()
-    for other, node in (*running, *seats):
+    for other, node in pods:
         value = (node.metadata.labels or {}).get(term.topology_key)
-        if value is not None and company.selects(term, owner, other):
+        if value is not None and running.selects(term, owner, other):
             found[value] += 1
     return found
 
 
-def _joined(company: RunningPods, seats: Sequence[PodOnNode]) -> str | None:
-    """Every new pod that needs company finds it where it goes, at the moment it goes there."""
-    running = list(company.running())
-    wanted = {id(pod): pod for pod, _ in seats if affinity_terms(pod)}
+def _affinity(running: RunningPods, placed: Sequence[PodOnNode]) -> str | None:
+    """The required affinity of every placed pod holds in its domain at the moment it is placed."""
+    before = list(running.pods())
+    requiring = {id(pod): pod for pod, _ in placed if affinity_terms(pod)}
     near: dict[int, list[Counter[str]]] = {}
     anywhere: dict[int, int] = {}
-    for key, pod in wanted.items():
-        friends = [(other, node) for other, node in running if _friend(company, pod, other)]
+    for key, pod in requiring.items():
+        selected = [node for other, node in before if _selected(running, pod, other)]
         near[key] = [
-            Counter((node.metadata.labels or {}).get(term.topology_key, "") for _, node in friends)
+            Counter((node.metadata.labels or {}).get(term.topology_key, "") for node in selected)
             for term in affinity_terms(pod)
         ]
-        anywhere[key] = sum(sum(1 for v in c.elements() if v) for c in near[key])
-    for pod, node in seats:
+        anywhere[key] = sum(sum(1 for value in count.elements() if value) for count in near[key])
+    for pod, node in placed:
         key, labels = id(pod), node.metadata.labels or {}
-        if key in wanted:
+        if key in requiring:
             values = [labels.get(term.topology_key) for term in affinity_terms(pod)]
             if any(value is None for value in values):
                 return f"{pod.metadata.name} on {node.metadata.name} lacks the label its affinity speaks of"
-            alone = not anywhere[key] and _friend(company, pod, pod)
-            if not alone and any(not near[key][at][value or ""] for at, value in enumerate(values)):
+            first = not anywhere[key] and _selected(running, pod, pod)
+            if not first and any(not near[key][at][value or ""] for at, value in enumerate(values)):
                 return f"{pod.metadata.name} on {node.metadata.name} is not near the pods it needs"
-        for other, seeker in wanted.items():
-            if _friend(company, seeker, pod):
-                for at, term in enumerate(affinity_terms(seeker)):
+        for other, owner in requiring.items():
+            if _selected(running, owner, pod):
+                for at, term in enumerate(affinity_terms(owner)):
                     value = labels.get(term.topology_key)
                     if value:
                         near[other][at][value] += 1
@@ -192,24 +196,25 @@ def _joined(company: RunningPods, seats: Sequence[PodOnNode]) -> str | None:
     return None
 
 
-def _friend(company: RunningPods, seeker: Pod, other: Pod) -> bool:
-    """Whether a pod is meant by all terms at once."""
-    return all(company.selects(term, seeker, other) for term in affinity_terms(seeker))
+def _selected(running: RunningPods, owner: Pod, other: Pod) -> bool:
+    """Whether all affinity terms of a pod select another."""
+    return all(running.selects(term, owner, other) for term in affinity_terms(owner))
 
 
-def _spread(company: RunningPods, seats: Sequence[PodOnNode]) -> str | None:
-    """No domain that took a new pod is more than the allowed skew above the emptiest."""
-    running = [(pod, node) for pod, node in company.running() if pod.metadata.deletion_timestamp is None]
-    judged: set[tuple[int, str]] = set()
-    for pod, node in seats:
+def _spread(running: RunningPods, placed: Sequence[PodOnNode]) -> str | None:
+    """No domain with a placed pod has more than maxSkew matching pods above the domain with the fewest."""
+    before = [(pod, node) for pod, node in running.pods() if pod.metadata.deletion_timestamp is None]
+    pods = [*before, *placed]
+    checked: set[tuple[int, str]] = set()
+    for pod, node in placed:
         for at, rule in enumerate(spread_terms(pod)):
             value = (node.metadata.labels or {}).get(rule.topology_key)
             if value is None:
                 return f"{pod.metadata.name} on {node.metadata.name} lacks the label {rule.topology_key}"
-            if (id(pod), f"{at}/{value}") in judged:
+            if (id(pod), f"{at}/{value}") in checked:
                 continue
-            judged.add((id(pod), f"{at}/{value}"))
-            counts = _spread_counts(company, pod, rule, running, seats)
+            checked.add((id(pod), f"{at}/{value}"))
+            counts = _spread_counts(running.cluster, pod, rule, pods)
             least = 0 if len(counts) < (rule.min_domains or 1) else min(counts.values(), default=0)
             if counts.get(value, 0) - least > rule.max_skew:
                 return f"{pod.metadata.name} on {node.metadata.name} is spread too unevenly over {rule.topology_key}"
@@ -217,23 +222,19 @@ def _spread(company: RunningPods, seats: Sequence[PodOnNode]) -> str | None:
 
 
 def _spread_counts(
-    company: RunningPods,
-    pod: Pod,
-    rule: TopologySpreadConstraint,
-    running: Sequence[PodOnNode],
-    seats: Sequence[PodOnNode],
+    cluster: Cluster, pod: Pod, rule: TopologySpreadConstraint, pods: Sequence[PodOnNode]
 ) -> dict[str, int]:
     """Matching pods per eligible domain."""
     keys = [c.topology_key for c in spread_terms(pod)]
     eligible: set[str] = set()
     counts: dict[str, int] = {}
-    for name, node in company.cluster.node_objects.items():
+    for name, node in cluster.node_objects.items():
         labels = node.metadata.labels or {}
         if all(key in labels for key in keys) and _counted_node(pod, rule, node):
             eligible.add(name)
             counts.setdefault(labels[rule.topology_key], 0)
     own = pod.metadata.labels or {}
-    for other, node in (*running, *seats):
+    for other, node in pods:
         labels = other.metadata.labels or {}
         same = all(labels.get(key) == own[key] for key in rule.match_label_keys or () if key in own)
         if node.metadata.name in eligible and other.metadata.namespace == pod.metadata.namespace and same:
@@ -242,6 +243,7 @@ def _spread_counts(
 
 
 def _counted_node(pod: Pod, rule: TopologySpreadConstraint, node: Node) -> bool:
+    """Whether a node counts for a spread constraint, by its nodeTaintsPolicy and nodeAffinityPolicy."""
     if (rule.node_taints_policy or "Ignore") == "Honor" and first_untolerated(node.spec.taints, pod.spec.tolerations):
         return False
     if (rule.node_affinity_policy or "Honor") != "Honor":

@@ -1,8 +1,8 @@
-"""`validate`: a plan is checked from the objects themselves before anything of it leaves the brain.
+"""`validate`: a placement is checked from the API objects before anything of it leaves the scheduler.
 
-It shares no code with the planner, the constraints or the cluster's columns: requests are added up
-again from pod specs, rules are judged on labels and taints as they are written, groups are counted
-seat by seat. Pods of one shape on one node are judged once.
+It shares no code with the planner, the plugins or the cluster's columns: requests are added up again from pod specs,
+rules are checked on labels and taints as they are written, groups are counted pod by pod. Pods of one shape on one node
+are checked once.
 """
 
 from __future__ import annotations
@@ -12,18 +12,15 @@ from collections.abc import Sequence
 
 from muster.api.types import Node
 from muster.scheduler.cache.cluster import Cluster
-from muster.scheduler.checking.node_amounts import Amounts, NodeAmounts, ShapeAmounts, ledger_of, requests
-from muster.scheduler.checking.node_rules import claims_fault, clash, ports_of
+from muster.scheduler.checking.node_amounts import Amounts, ShapeAmounts, amounts_of, requests
+from muster.scheduler.checking.node_rules import claims_fault, ports_conflict, ports_of
 from muster.scheduler.checking.pod_rules import RunningPods, between_pods
-from muster.scheduler.framework.shape import ProfileView, Shape
+from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
 from muster.scheduler.placement.verdict import Assignment, Placed
 
-Held = Sequence[tuple[Shape, int]]
-
-
-Bench = dict[int, dict[int, int]]  # slot -> how many pods of each kind
+Nominated = Sequence[tuple[Shape, int]]
 
 
 def validate(
@@ -31,80 +28,92 @@ def validate(
     request: GroupRequest,
     cluster: Cluster,
     evicted: frozenset[str] = frozenset(),
-    held: Held = (),
+    nominated: Nominated = (),
 ) -> str | None:
-    """None if the plan holds, else the first fault in words."""
-    audit = _Audit(cluster, frozenset(evicted), held)
-    return audit.people(placed, request) or audit.groups(placed, request) or audit.nodes() or audit.pods()
+    """None if the placement is valid, else the first fault in words.
+
+    `evicted` pods are taken to be gone, `nominated` pods of others to be on their slots.
+    """
+    check = _Check(cluster, frozenset(evicted), nominated)
+    return check.pods(placed, request) or check.groups(placed, request) or check.nodes() or check.between_pods()
 
 
-class _Audit:
-    def __init__(self, cluster: Cluster, evicted: frozenset[str], held: Held) -> None:
+class _Check:
+    """One placement. Shapes are told apart by identity."""
+
+    def __init__(self, cluster: Cluster, evicted: frozenset[str], nominated: Nominated) -> None:
         self.cluster = cluster
         self.evicted = evicted
-        self.held = held
-        self.ledger: NodeAmounts = ledger_of(cluster)
-        self.profiles: dict[int, ProfileView] = {}
-        self.kinds: dict[int, ShapeAmounts] = {}  # distinct pods of the plan, by identity of their shape
-        self.bench: Bench = {}
-        self.seats: list[tuple[int, int]] = []  # kind and slot, in the order of the plan
+        self.nominated = nominated
+        self.amounts = amounts_of(cluster)
+        self.shapes: dict[int, ShapeAmounts] = {}  # distinct shapes of the placement, by their id()
+        self.requests: dict[int, Amounts] = {}  # of each shape, without resources that its profile ignores
+        self.placed: list[tuple[int, int]] = []  # shape and slot, in the order of the placement
+        self.counts: dict[int, dict[int, int]] = {}  # slot -> shape -> pods
 
-    # --- who sits where --------------------------------------------------------------------------
+    # --- pods ------------------------------------------------------------------------------------
 
-    def people(self, placed: Placed, request: GroupRequest) -> str | None:
-        """Every seat names a pending member of the demand, once, and a node that exists."""
-        waiting = {member.uid: member for leaf in _leaves(request) for member in leaf.members}
-        uids = [seat.uid for seat in placed.assignments]
-        strangers = set(uids).difference(waiting)
-        if strangers or len(set(uids)) < len(uids):
-            who = min(strangers) if strangers else next(uid for uid, times in Counter(uids).items() if times > 1)
+    def pods(self, placed: Placed, request: GroupRequest) -> str | None:
+        """Every assignment names a pending member of the request, once, and a node that exists."""
+        pending = {member.uid: member for leaf in _leaves(request) for member in leaf.members}
+        uids = [assignment.uid for assignment in placed.assignments]
+        unknown = set(uids).difference(pending)
+        if unknown or len(set(uids)) < len(uids):
+            who = min(unknown) if unknown else next(uid for uid, times in Counter(uids).items() if times > 1)
             return f"seat of {who}: not a waiting member, or seated twice"
-        for node, slot in {(seat.node, seat.index) for seat in placed.assignments}:
+        for node, slot in {(assignment.node, assignment.index) for assignment in placed.assignments}:
             if self.cluster.index.get(node) != slot:
                 return f"the node {node} is not at index {slot}"
-        shapes = [waiting[uid].shape for uid in uids]
-        distinct = {id(shape): shape for shape in shapes}
-        self.kinds = {kind: self.ledger.kind(shape.pod) for kind, shape in distinct.items()}
-        self.profiles = {kind: shape.profile for kind, shape in distinct.items()}
-        self.seats = [(id(shape), seat.index) for shape, seat in zip(shapes, placed.assignments, strict=True)]
-        for (kind, slot), count in Counter(self.seats).items():
-            self.bench.setdefault(slot, {})[kind] = count
+        self._read(placed, [pending[uid].shape for uid in uids])
         return None if uids else "the plan seats nobody"
+
+    def _read(self, placed: Placed, shapes: list[Shape]) -> None:
+        distinct = {id(shape): shape for shape in shapes}
+        self.shapes = {key: self.amounts.shape(shape.pod) for key, shape in distinct.items()}
+        self.requests = {
+            key: {name: n for name, n in self.shapes[key].requests.items() if not shape.profile.ignores(name)}
+            for key, shape in distinct.items()
+        }
+        self.placed = [
+            (id(shape), assignment.index) for shape, assignment in zip(shapes, placed.assignments, strict=True)
+        ]
+        for (key, slot), count in Counter(self.placed).items():
+            self.counts.setdefault(slot, {})[key] = count
 
     # --- groups ----------------------------------------------------------------------------------
 
     def groups(self, placed: Placed, request: GroupRequest) -> str | None:
         """Minimums at every level, one domain for every constrained group."""
-        seats = {seat.uid: seat for seat in placed.assignments}
-        standing = _standing(request, seats)
-        if not standing[request.key]:
+        by_uid = {assignment.uid: assignment for assignment in placed.assignments}
+        satisfied = _satisfied(request, by_uid)
+        if not satisfied[request.key]:
             return f"the minimum of {request.key.name} does not hold"
-        untrue = [key for key in placed.placed_groups if not standing.get(key, False)]
+        untrue = [key for key in placed.placed_groups if not satisfied.get(key, False)]
         if untrue:
             return f"{untrue[0].name} is said to hold and does not"
-        return self._group(request, seats, standing)
+        return self._group(request, by_uid, satisfied)
 
     def _group(
-        self, request: GroupRequest, seats: dict[str, Assignment], standing: dict[EntityKey, bool]
+        self, request: GroupRequest, by_uid: dict[str, Assignment], satisfied: dict[EntityKey, bool]
     ) -> str | None:
-        used = _seats_below(request, seats)
+        used = [by_uid[m.uid] for leaf in _leaves(request) for m in leaf.members if m.uid in by_uid]
         if not used:
             return None
-        if not standing[request.key]:
+        if not satisfied[request.key]:
             return f"{request.key.name} has seats although its minimum does not hold"
         if request.topology:
             fault = self._domain(request, used)
             if fault is not None:
                 return fault
         for child in () if isinstance(request, PodGroupRequest) else request.children:
-            fault = self._group(child, seats, standing)
+            fault = self._group(child, by_uid, satisfied)
             if fault is not None:
                 return fault
         return None
 
     def _domain(self, request: GroupRequest, used: list[Assignment]) -> str | None:
-        key = request.topology or ""
-        nodes = {seat.node for seat in used}
+        key = request.topology
+        nodes = {assignment.node for assignment in used}
         values = {(self.cluster.node_objects[node].metadata.labels or {}).get(key) for node in nodes}
         if None in values:
             return f"{request.key.name} uses a node without the label {key}"
@@ -117,73 +126,73 @@ class _Audit:
     # --- nodes -----------------------------------------------------------------------------------
 
     def nodes(self) -> str | None:
-        """Capacity of every resource, and every rule about nodes, for each kind of pod once."""
-        held = self._held()
+        """Capacity of every resource, and every rule about nodes, for each shape once."""
+        nominated = self._nominated()
         names, objects = self.cluster.names, self.cluster.node_objects
-        for slot, row in self.bench.items():
+        for slot, counts in self.counts.items():
             node = objects[names[slot]]
-            for kind in row:
-                refusal = self.kinds[kind].rules.refusal(node)
+            for key in counts:
+                refusal = self.shapes[key].rules.refusal(node)
                 if refusal is not None:
-                    return f"{self.kinds[kind].pod.metadata.name} may not be on {node.metadata.name}: {refusal}"
-            fault = self._capacity(node, slot, row, held.get(slot))
+                    return f"{self.shapes[key].pod.metadata.name} may not be on {node.metadata.name}: {refusal}"
+            fault = self._capacity(node, slot, counts, nominated.get(slot))
             if fault is not None:
                 return fault
         return None
 
-    def _held(self) -> dict[int, Amounts]:
+    def _nominated(self) -> dict[int, Amounts]:
+        """What nominated pods of others request of each slot."""
         found: dict[int, Amounts] = {}
-        for shape, slot in self.held:
+        for shape, slot in self.nominated:
             total = found.setdefault(slot, {"pods": 0})
             total["pods"] += 1
             for name, amount in requests(shape.pod).items():
                 total[name] = total.get(name, 0) + amount
         return found
 
-    def _capacity(self, node: Node, slot: int, row: dict[int, int], held: Amounts | None) -> str | None:
-        load, capacity = self.ledger.load(slot, self.evicted), self.ledger.capacity(node)
-        asked: Amounts = {"pods": sum(row.values())}
-        for kind, count in row.items():
-            for name, amount in self.kinds[kind].requests.items():
-                if not self.profiles[kind].ignores(name):
-                    asked[name] = asked.get(name, 0) + amount * count
-        for name, amount in asked.items():
-            used = load.get(name, 0) + (held.get(name, 0) if held else 0)
-            have = capacity.get(name, 0)
+    def _capacity(self, node: Node, slot: int, counts: dict[int, int], nominated: Amounts | None) -> str | None:
+        requested, allocatable = self.amounts.requested(slot, self.evicted), self.amounts.allocatable(node)
+        planned: Amounts = {"pods": sum(counts.values())}
+        for key, count in counts.items():
+            for name, amount in self.requests[key].items():
+                planned[name] = planned.get(name, 0) + amount * count
+        for name, amount in planned.items():
+            used = requested.get(name, 0) + (nominated.get(name, 0) if nominated else 0)
+            have = allocatable.get(name, 0)
             if used + amount > have:
                 return f"{node.metadata.name} has {have} {name}; {used} in use and {amount} planned"
         return None
 
-    # --- pods ------------------------------------------------------------------------------------
+    # --- between pods ----------------------------------------------------------------------------
 
-    def pods(self) -> str | None:
+    def between_pods(self) -> str | None:
         """Ports, claims, and the rules between pods."""
-        kinds = self.kinds
-        fault = self._ports() if any(kind.ports for kind in kinds.values()) else None
-        if fault is None and any(kind.exclusive for kind in kinds.values()):
-            fault = claims_fault(self.cluster, [(kinds[kind].pod, slot) for kind, slot in self.seats], self.evicted)
+        shapes = self.shapes
+        fault = self._ports() if any(shape.ports for shape in shapes.values()) else None
+        if fault is None and any(shape.has_volumes for shape in shapes.values()):
+            fault = claims_fault(self.cluster, [(shapes[key].pod, slot) for key, slot in self.placed], self.evicted)
         if fault is not None:
             return fault
-        company = RunningPods(self.cluster, self.evicted)
-        guards = list(company.repelling(self.bench, [kind.pod for kind in kinds.values()]))
-        if not guards and not any(kind.social for kind in kinds.values()):
+        running = RunningPods(self.cluster, self.evicted)
+        repelling = list(running.repelling(self.counts, [shape.pod for shape in shapes.values()]))
+        if not repelling and not any(shape.depends_on_pods for shape in shapes.values()):
             return None
         objects, names = self.cluster.node_objects, self.cluster.names
-        sitting = [(kinds[kind].pod, objects[names[slot]]) for kind, slot in self.seats]
-        return between_pods(company, sitting, {id(kind.pod): kind.pod for kind in kinds.values()}, guards)
+        placed = [(shapes[key].pod, objects[names[slot]]) for key, slot in self.placed]
+        return between_pods(running, placed, {id(shape.pod): shape.pod for shape in shapes.values()}, repelling)
 
     def _ports(self) -> str | None:
-        for slot, row in self.bench.items():
-            new = [port for kind in row for port in self.kinds[kind].ports * row[kind]]
+        for slot, counts in self.counts.items():
+            new = [port for key in counts for port in self.shapes[key].ports * counts[key]]
             there = [
                 port
                 for entry in self.cluster.pods_on(slot)
                 if entry.pod.metadata.uid not in self.evicted
                 for port in ports_of(entry.pod)
             ]
-            there += [port for shape, where in self.held if where == slot for port in ports_of(shape.pod)]
+            there += [port for shape, where in self.nominated if where == slot for port in ports_of(shape.pod)]
             for at, port in enumerate(new):
-                if any(clash(port, other) for other in (*there, *new[:at])):
+                if any(ports_conflict(port, other) for other in (*there, *new[:at])):
                     return f"the port {port[2]} of {self.cluster.names[slot]} is wanted twice"
         return None
 
@@ -194,19 +203,15 @@ def _leaves(request: GroupRequest) -> list[PodGroupRequest]:
     return [leaf for child in request.children for leaf in _leaves(child)]
 
 
-def _standing(request: GroupRequest, seats: dict[str, Assignment]) -> dict[EntityKey, bool]:
-    """Whether the minimum of every group holds once the seats are taken."""
+def _satisfied(request: GroupRequest, by_uid: dict[str, Assignment]) -> dict[EntityKey, bool]:
+    """Whether the minimum of every group holds once the assigned pods are bound."""
     if isinstance(request, PodGroupRequest):
-        sitting = request.bound + sum(member.uid in seats for member in request.members)
-        return {request.key: sitting >= request.minimum}
+        bound = request.bound + sum(member.uid in by_uid for member in request.members)
+        return {request.key: bound >= request.minimum}
     found: dict[EntityKey, bool] = {}
-    holding = 0
+    count = 0
     for child in request.children:
-        found |= _standing(child, seats)
-        holding += found[child.key]
-    found[request.key] = holding >= request.minimum
+        found |= _satisfied(child, by_uid)
+        count += found[child.key]
+    found[request.key] = count >= request.minimum
     return found
-
-
-def _seats_below(request: GroupRequest, seats: dict[str, Assignment]) -> list[Assignment]:
-    return [seats[member.uid] for leaf in _leaves(request) for member in leaf.members if member.uid in seats]

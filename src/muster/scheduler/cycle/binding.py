@@ -40,5 +40,5 @@ def _provide_volumes(state: SchedulerState, member: Member, claims: Iterable[str
         if claim is None or bound(claim):
             continue
         ref = ObjectRef("PersistentVolumeClaim", namespace, name, claim.metadata.uid)
-        promised = volumes.promised.kept_for(key)
-        yield PromiseVolume(promised, ref) if promised else SelectVolumeNode(ref, volumes.first_user(key))
+        promised = volumes.promised.volume_of(key)
+        yield PromiseVolume(promised, ref) if promised else SelectVolumeNode(ref, volumes.node_of_first_user(key))

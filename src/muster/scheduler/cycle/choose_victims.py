@@ -31,8 +31,8 @@ def is_valid(
     state: SchedulerState, entity: QueuedEntity, request: GroupRequest, placed: Placed, evicted: Collection[str]
 ) -> bool:
     """Whether a placement holds once these pods are gone, beside the seats nominated for others."""
-    held = state.nominated_against(entity)
-    return validate(placed, request, state.cluster, evicted=frozenset(evicted), held=held) is None
+    nominated = state.nominated_against(entity)
+    return validate(placed, request, state.cluster, evicted=frozenset(evicted), nominated=nominated) is None
 
 
 def enough_is_leaving(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> PreemptionPlan | None:
@@ -66,17 +66,17 @@ def choose_victims(
         state.cluster,
         state.version,
         marked=state.preemptions.unclaimed,
-        spared=leaving | state.preemptions.refused_pods,
+        excluded=leaving | state.preemptions.refused_pods,
     )
     if candidates.in_flight:
         state.preemptions.await_binds(entity.key)
     found = select_victims(
         request,
         state.evaluator,
-        units=candidates.victims,
+        victims=candidates.victims,
         quorums=candidates.quorums,
         budgets=list(state.budgets.values()),
-        held=state.nominated_against(entity),
+        nominated=state.nominated_against(entity),
         leaving=leaving,
         budget=Budget(state.config.budget_steps),
     )

@@ -48,9 +48,9 @@ def evaluate(
             trial.place(shape, slot)
         trial.evict_all(evicted)
         domains = DomainsEvaluated()
-        verdict = plan(request, trial, Budget(steps), judging=domains)
+        verdict = plan(request, trial, Budget(steps), evaluated=domains)
         if isinstance(verdict, Undecided):
-            verdict = plan(request, trial, Budget(steps * RETRY_FACTOR), judging=domains)
+            verdict = plan(request, trial, Budget(steps * RETRY_FACTOR), evaluated=domains)
         diagnoses: dict[int, Diagnosis] = {}
         if not isinstance(verdict, Placed):
             for shape in _shapes(state, entity):
@@ -91,7 +91,7 @@ def request_of(entity: QueuedEntity, shape_of: ShapeOf, domain_of: DomainOf) -> 
 
 
 def _tree(group: Group, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
-    topology = group.topology
+    topology = group.topology or ""
     domains = domains_of(group, topology, domain_of) if topology else ()
     if group.is_leaf:
         pending = sorted(group.pending.values(), key=lambda member: member.order)

@@ -35,7 +35,7 @@ def freed_placement(state: SchedulerState, entity: QueuedEntity, request: GroupR
     preemption = state.preemptions.get(entity.key)
     if preemption is None or preemption.victims:
         return None
-    fault = validate(preemption.placed, request, state.cluster, held=state.nominated_against(entity))
+    fault = validate(preemption.placed, request, state.cluster, nominated=state.nominated_against(entity))
     return preemption.placed if fault is None else None
 
 

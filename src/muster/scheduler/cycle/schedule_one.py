@@ -7,19 +7,20 @@ with a reason on every object it concerns. Nothing of a failed entity is bound, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import preempt
 from muster.scheduler.cycle.binding import bind
+from muster.scheduler.cycle.confirm import confirmed
 from muster.scheduler.cycle.evaluate import MOST_SHAPES, Evaluation, current_request, evaluate
 from muster.scheduler.cycle.report import clear_nominations, report_groups, report_pod
 from muster.scheduler.cycle.requeue import capacity_of
-from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import SCHEDULER_ERROR, TreeFault, find_fault
 from muster.scheduler.interface.decisions import Decision
-from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves
-from muster.scheduler.placement.verdict import Infeasible, Judged, Placed, Undecided
+from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, shapes_of
+from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
 from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -39,10 +40,11 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     evaluation = evaluate(state, entity, request)
     domains = evaluation.domains
     if domains.domains:
-        state.measurements.add_domains(Judged(state.scheduler_of(entity), domains.domains, domains.feasible))
+        state.measurements.add_domains(replace(domains, profile=state.scheduler_of(entity)))
+    evaluation.verdict = confirmed(state, entity, evaluation)
     match evaluation.verdict:
         case Placed() as placed:
-            wrong = validate(placed, request, state.cluster, held=state.nominated_against(entity))
+            wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))
             if wrong is not None:
                 return list(_reject(state, entity, TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}"), now))
             return list(_place(state, entity, placed))
@@ -120,11 +122,8 @@ def _hints(state: SchedulerState, evaluation: Evaluation, *, awaits_binds: bool)
     exact = _exact_hint(state, request)
     if exact is not None and isinstance(evaluation.verdict, Infeasible):
         return RequeueHints((exact,), rejected_by)
-    shapes: dict[int, Shape] = {}
-    for leaf in leaves(request):
-        for member in leaf.members:
-            shapes.setdefault(member.shape.id, member.shape)
-    weak = tuple(CapacityHint(shape, 1, weak=True) for shape in list(shapes.values())[:MOST_SHAPES])
+    shapes = list(shapes_of(request).values())[:MOST_SHAPES]
+    weak = tuple(CapacityHint(shape, 1, weak=True) for shape in shapes)
     return RequeueHints(weak, rejected_by)
 
 
@@ -135,4 +134,4 @@ def _exact_hint(state: SchedulerState, request: GroupRequest) -> CapacityHint | 
     shape = request.members[0].shape
     if not state.evaluator.independent(shape) or any(member.shape.id != shape.id for member in request.members):
         return None
-    return CapacityHint(shape, max(1, request.need), request.topology)
+    return CapacityHint(shape, max(1, request.need), request.topology or None)

@@ -17,7 +17,7 @@ from muster.scheduler.groups.group import PENDING, Member
 from muster.scheduler.interface.decisions import Decision
 from muster.scheduler.interface.events import Event
 from muster.scheduler.placement.request import PendingPod, PodGroupRequest
-from muster.scheduler.placement.verdict import Assignment, Judged, Placed
+from muster.scheduler.placement.verdict import Assignment, DomainsEvaluated, Placed
 from muster.scheduler.preemption.result import PreemptionAttempt
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.runtime.config import Config
@@ -114,9 +114,13 @@ class Scheduler:
         """The preemption attempts since they were last taken."""
         return self.state.measurements.take_preemptions()
 
-    def take_domains(self) -> list[Judged]:
+    def take_domains(self) -> list[DomainsEvaluated]:
         """The domains evaluated since they were last taken."""
         return self.state.measurements.take_domains()
+
+    def take_proofs(self) -> dict[str, int]:
+        """What became of proofs of infeasibility since they were last taken."""
+        return self.state.measurements.take_proofs()
 
     def pending(self) -> int:
         """How many pods wait."""

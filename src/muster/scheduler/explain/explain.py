@@ -1,6 +1,6 @@
-"""Why a root waits, from the same world and by the same planner as the decision itself.
+"""Why an entity is not scheduled, from the same state and by the same planner as the decision itself.
 
-Asking changes nothing that a decision depends on. Every sentence here is derived from a verdict with its proof, from
+An explanation changes nothing that a decision depends on. Every sentence is derived from a verdict with its proof, from
 the objects of the tree or from the queue; `suggestions` adds what would help, each tried first.
 """
 
@@ -16,7 +16,15 @@ from muster.scheduler.cycle.evaluate import Evaluation, evaluate
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.explain.explanation import Domain, Explanation, Level, ReportedCondition, Rule, Shortfall
 from muster.scheduler.explain.holders import holders, inside_of
-from muster.scheduler.explain.sentences import empty_seats, few, me, say_never, say_preemption, say_stuck, say_wakes
+from muster.scheduler.explain.sentences import (
+    empty_seats,
+    few,
+    name_of,
+    preemption_sentence,
+    requeue_sentence,
+    unschedulable_sentence,
+    why_never,
+)
 from muster.scheduler.explain.suggestions import Through, suggest
 from muster.scheduler.groups.group import PENDING, Group, Member, entity_key
 from muster.scheduler.groups.validity import find_fault
@@ -60,7 +68,7 @@ Found = QueuedEntity | Group | Member
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was asked about, and under what it is decided."""
+    """The object that was asked about, and the entity it is scheduled with."""
 
     kind: str
     name: str
@@ -68,7 +76,7 @@ class Target:
 
 
 def find(scheduler: Scheduler, kind: str, namespace: str, name: str) -> Target | None:
-    """The root under which an object is decided, the object itself if it waits for nothing, or None if unknown."""
+    """The entity an object is scheduled with, the object itself if it is not pending, or None if it is unknown."""
     state = scheduler.state
     if kind == "Pod":
         wanted = (namespace, name)
@@ -82,7 +90,7 @@ def find(scheduler: Scheduler, kind: str, namespace: str, name: str) -> Target |
 
 
 def find_of_job(scheduler: Scheduler, namespace: str, name: str) -> Target | None:
-    """A Job is explained by the root of one of its pods, a pending one if there is one."""
+    """A Job is explained by the entity of one of its pods, a pending one if there is one."""
     state = scheduler.state
     pods = [m for m in state.forest.members.values() if m.ref.namespace == namespace and _is_of_job(m, name)]
     first = min(pods, key=lambda member: (member.state != PENDING, member.order), default=None)
@@ -101,16 +109,16 @@ def _of_member(state: SchedulerState, member: Member) -> Found:
 
 
 def explain(scheduler: Scheduler, target: Target, through: Through = iter) -> Explanation:
-    """Say why. `through` may count the sorts of suggestions as they are tried."""
+    """The explanation of a target. `through` may count the sources of suggestions as they are tried."""
     found = target.found
     if isinstance(found, Member):
         return _of_pod(scheduler.state, found)
     if isinstance(found, Group):
         return _of_group(scheduler.state, found)
-    return _of_root(scheduler, found, target, through)
+    return _of_entity(scheduler, found, target, through)
 
 
-# --- what is not in the queue ----------------------------------------------------------------------
+# --- objects that are not in the queue ---------------------------------------------------------------
 
 
 def _of_pod(state: SchedulerState, member: Member) -> Explanation:
@@ -126,18 +134,18 @@ def _of_pod(state: SchedulerState, member: Member) -> Explanation:
 def _of_group(state: SchedulerState, group: Group) -> Explanation:
     top = group.root()
     levels = tuple(_levels(state, top, ()))
-    verdict, sentence, wakes = _say_group(state, group)
+    verdict, sentence, requeued = _group_state(state, group)
     priority = (group.obj.spec.priority or 0) if group.obj is not None else 0
-    return Explanation(*group.key, verdict, sentence, priority, levels, condition=_said_of(group), wakes=wakes)
+    return Explanation(*group.key, verdict, sentence, priority, levels, condition=_condition(group.obj), wakes=requeued)
 
 
-def _say_group(state: SchedulerState, group: Group) -> tuple[str, str, str]:
-    """Verdict, sentence and what it waits for, of a group without pending pods."""
+def _group_state(state: SchedulerState, group: Group) -> tuple[str, str, str]:
+    """Verdict, sentence and what requeues it, of a group without pending pods."""
     name = f"{kind_word(group.key.kind)} {group.key.name}"
     what = "members" if group.is_leaf else "child groups"
     have = say_have(group.confirmed, group.minimum, what) + " are bound"
     if group.quorum_bound:
-        place = _say_home(state, group)
+        place = _in_domain(state, group)
         return "Running", f"{name} waits for nothing: {have}{place}", ""
     if not group.scheduled_once:
         reason, missing = waiting.own_wait(group)
@@ -146,16 +154,16 @@ def _say_group(state: SchedulerState, group: Group) -> tuple[str, str, str]:
     return "BelowMinimum", text, "when its controller, or whoever made its pods, makes new ones"
 
 
-def _say_home(state: SchedulerState, group: Group) -> str:
+def _in_domain(state: SchedulerState, group: Group) -> str:
     key = group.topology
     places = _places(state, group, key) if key else set[str]()
     return f", in {say_domain(key, places.pop())}" if key and len(places) == 1 else ""
 
 
-# --- what is in the queue --------------------------------------------------------------------------
+# --- entities in the queue -------------------------------------------------------------------------
 
 
-def _of_root(scheduler: Scheduler, entity: QueuedEntity, target: Target, through: Through) -> Explanation:
+def _of_entity(scheduler: Scheduler, entity: QueuedEntity, target: Target, through: Through) -> Explanation:
     state = scheduler.state
     base = Explanation(
         *entity.key,
@@ -165,17 +173,17 @@ def _of_root(scheduler: Scheduler, entity: QueuedEntity, target: Target, through
         since=entity.created,
         position=_position(scheduler, entity),
         waiting=len(state.queue.entities),
-        condition=_said_of(entity.group) if entity.group is not None else _said(entity.member),
+        condition=_condition(entity.group.obj if entity.group is not None else entity.member),
     )
     fault = find_fault(entity.group, state.forest) if entity.group is not None else None
     if fault is not None:
-        text = f"{me(entity)} cannot be scheduled as it is: {fault.message}"
+        text = f"{name_of(entity)} cannot be scheduled as it is: {fault.message}"
         return _with(base, entity, state, fault.reason, text, target, wakes="when one of its objects changes")
     if entity.group is not None and not (entity.group.exists and entity.group.admissible and not entity.group.gated):
-        return _unready(state, entity, base, target)
+        return _incomplete(state, entity, base, target)
     if entity.member is not None and entity.member.gated:
         gates = ", ".join(gate.name for gate in entity.member.pod.spec.scheduling_gates or ())
-        text = f"{me(entity)} is held back by scheduling gates: {gates}"
+        text = f"{name_of(entity)} is held back by scheduling gates: {gates}"
         return _with(base, entity, state, waiting.GATED, text, target, wakes="when its scheduling gates are removed")
     asked = state.forest.groups.get(EntityKey(target.kind, entity.key.namespace, target.name))
     if asked is not None and asked is not entity.group and asked.exists:
@@ -184,17 +192,19 @@ def _of_root(scheduler: Scheduler, entity: QueuedEntity, target: Target, through
             text = f"{kind_word(asked.key.kind)} {asked.key.name} waits: {own[1]}"
             wakes = "when the missing pods and groups are created; its tree starts without it meanwhile if it can"
             return _with(base, entity, state, own[0], text, None, wakes=wakes)
-    outcome = evaluate(state, entity)
-    if isinstance(outcome.verdict, Placed):
+    evaluation = evaluate(state, entity)
+    if isinstance(evaluation.verdict, Placed):
         ahead = f"; {base.position - 1} ahead of it in the queue may take the room first" if base.position > 1 else ""
-        text = f"{me(entity)} fits now{ahead}"
+        text = f"{name_of(entity)} fits now{ahead}"
         return _with(base, entity, state, "Placed", text, target, wakes="when its turn comes")
-    leaving = _leaving_suffice(state, entity, outcome.request)
+    leaving = _leaving_suffice(state, entity, evaluation.request)
     if leaving:
-        text = f"{me(entity)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
+        text = (
+            f"{name_of(entity)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
+        )
         wakes = f"when they are gone: {few(sorted(state.forest.members[uid].ref.name for uid in leaving))}"
         return _with(base, entity, state, waiting.FOR_VICTIMS, text, target, wakes=wakes)
-    return _stuck(scheduler, entity, outcome, base, target, through)
+    return _unschedulable(scheduler, entity, evaluation, base, target, through)
 
 
 def _with(
@@ -210,20 +220,20 @@ def _with(
     request: GroupRequest | None = None,
     **more: Any,
 ) -> Explanation:
-    """The explanation with its tree; says first how the object that was asked about belongs to it."""
+    """The explanation with its tree; first how the object that was asked about belongs to it."""
     levels = tuple(_levels(state, entity.group, shortages, request)) if entity.group is not None else ()
     if target is not None and target.kind != "Job" and (target.kind, target.name) != (entity.key.kind, entity.key.name):
         sentence = f"{kind_word(target.kind)} {target.name} is decided together with its tree: {sentence}"
     return msgspec.structs.replace(base, verdict=verdict, sentence=sentence, levels=levels, wakes=wakes, **more)
 
 
-def _unready(state: SchedulerState, entity: QueuedEntity, base: Explanation, target: Target) -> Explanation:
+def _incomplete(state: SchedulerState, entity: QueuedEntity, base: Explanation, target: Target) -> Explanation:
     assert entity.group is not None
     notices = {notice.group.key: notice for notice in waiting.wait_reasons(entity.group)}
     asked = EntityKey(target.kind, entity.key.namespace, target.name)
     own = notices.get(asked) or notices.get(entity.key) or next(iter(notices.values()), None)
     if own is None:
-        text = f"{me(entity)} does not exist, with {say_count(entity.group.pending_below, 'pod')} waiting for it"
+        text = f"{name_of(entity)} does not exist, with {say_count(entity.group.pending_below, 'pod')} waiting for it"
         return _with(base, entity, state, waiting.FOR_POD_GROUP, text, target, wakes="when it is created")
     text = f"{kind_word(own.group.key.kind)} {own.group.key.name} waits: {own.message}"
     wakes = {
@@ -235,7 +245,7 @@ def _unready(state: SchedulerState, entity: QueuedEntity, base: Explanation, tar
 
 
 def _child_wait(group: Group) -> tuple[str, str] | None:
-    """What keeps a child group out of a tree that could start without it."""
+    """What is missing of a child group in a tree that can be scheduled without it."""
     if not group.admissible:
         return waiting.own_wait(group)
     missing = waiting.incomplete_above(group)
@@ -243,19 +253,24 @@ def _child_wait(group: Group) -> tuple[str, str] | None:
 
 
 def _leaving_suffice(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> list[str]:
-    """Pods that are leaving, or marked to leave, after which the root fits."""
-    going = sorted(
+    """Pods that are terminating, or marked as victims, without which the entity fits."""
+    leaving = sorted(
         state.preemptions.leaving() | {uid for uid in state.preemptions.unclaimed if uid in state.cluster.pods}
     )
-    if not going or not isinstance(evaluate(state, entity, request, going).verdict, Placed):
+    if not leaving or not isinstance(evaluate(state, entity, request, leaving).verdict, Placed):
         return []
-    return going
+    return leaving
 
 
-def _stuck(
-    scheduler: Scheduler, entity: QueuedEntity, outcome: Evaluation, base: Explanation, target: Target, through: Through
+def _unschedulable(
+    scheduler: Scheduler,
+    entity: QueuedEntity,
+    evaluation: Evaluation,
+    base: Explanation,
+    target: Target,
+    through: Through,
 ) -> Explanation:
-    state, verdict = scheduler.state, outcome.verdict
+    state, verdict = scheduler.state, evaluation.verdict
     assert isinstance(verdict, Infeasible | Undecided)
     shortages = shortages_of(verdict)
     first = nearest(shortages, shortages[0].group) if shortages else None
@@ -265,17 +280,17 @@ def _stuck(
         entity,
         state,
         "Infeasible" if isinstance(verdict, Infeasible) else "Undecided",
-        say_stuck(state, entity, outcome, first),
+        unschedulable_sentence(state, entity, evaluation, first),
         target,
-        wakes=say_wakes(outcome.request),
+        wakes=requeue_sentence(evaluation.request),
         shortages=shortages,
-        request=outcome.request,
-        remark=say_never(state, outcome, first) if first is not None else "",
+        request=evaluation.request,
+        remark=why_never(state, evaluation, first) if first is not None else "",
         rules=tuple(_rules(state, entity))[:MOST_RULES],
         holders=holders(state, entity.key, first, MOST_HOLDERS) if first is not None else (),
         held_in=where,
-        preemption=say_preemption(state, entity, outcome),
-        suggestions=tuple(suggest(scheduler, entity, outcome, through)),
+        preemption=preemption_sentence(state, entity, evaluation),
+        suggestions=tuple(suggest(scheduler, entity, evaluation, through)),
     )
 
 
@@ -286,14 +301,10 @@ def _position(scheduler: Scheduler, entity: QueuedEntity) -> int:
     return next((place for place, each in enumerate(scheduler.view().queue(), 1) if each is entity), 0)
 
 
-def _said_of(group: Group) -> ReportedCondition | None:
-    return _said(group.obj)
-
-
-def _said(obj: object) -> ReportedCondition | None:
+def _condition(obj: object) -> ReportedCondition | None:
     """The scheduling condition of a pod or group, as it is stored."""
-    held = obj.pod if isinstance(obj, Member) else obj
-    status = getattr(held, "status", None)
+    owner = obj.pod if isinstance(obj, Member) else obj
+    status = getattr(owner, "status", None)
     for condition in (getattr(status, "conditions", None) or ()) if status is not None else ():
         if condition.type in SCHEDULED:
             since = condition.last_transition_time or ""
@@ -356,18 +367,18 @@ def _domain(state: SchedulerState, shortage: Shortage, request: GroupRequest | N
 
 
 def _rules(state: SchedulerState, entity: QueuedEntity) -> Iterable[Rule]:
-    """Which rule removed how many nodes, for each kind of pod that waits."""
-    kinds: dict[int, list[Member]] = {}
+    """Which plugin rejected how many nodes, for each shape of pending pods."""
+    by_shape: dict[int, list[Member]] = {}
     for member in state.members_of(entity):
-        kinds.setdefault(state.shape_of(member).id, []).append(member)
-    for alike in kinds.values():
+        by_shape.setdefault(state.shape_of(member).id, []).append(member)
+    for members in by_shape.values():
         with state.evaluator.trial() as trial:
-            refusals = trial.diagnose(state.shape_of(alike[0]))
-        first, count = alike[0].ref.name, len(alike)
-        if refusals.message:
-            yield Rule(first, refusals.message, refusals.total, refusals.total, count)
-        for text, nodes in sorted(refusals.counts.items(), key=lambda item: (-item[1], item[0])):
-            yield Rule(first, text, nodes, refusals.total, count)
+            diagnosis = trial.diagnose(state.shape_of(members[0]))
+        first, count = members[0].ref.name, len(members)
+        if diagnosis.message:
+            yield Rule(first, diagnosis.message, diagnosis.total, diagnosis.total, count)
+        for text, nodes in sorted(diagnosis.counts.items(), key=lambda item: (-item[1], item[0])):
+            yield Rule(first, text, nodes, diagnosis.total, count)
 
 
 __all__ = ["Explanation", "Target", "explain", "find", "find_of_job"]

@@ -1,4 +1,4 @@
-"""The answer to "why does it wait", as values: what `muster explain -o json` prints and docs/explain.md documents.
+"""An explanation as values: what `muster explain -o json` prints and docs/explain.md documents.
 
 Fields are only ever added; `version` changes if the meaning of one does.
 """
@@ -11,14 +11,14 @@ SCHEMA_VERSION = "muster.dev/explanation/v1"
 
 
 class Shortfall(msgspec.Struct, frozen=True, rename="camel"):
-    """A resource that is short and by how much, or a rule and how many nodes it keeps away."""
+    """A resource that is short and by how much, or the reason of a plugin and how many nodes it rejects."""
 
     what: str
     amount: str
 
 
 class Domain(msgspec.Struct, frozen=True, rename="camel"):
-    """One place that was considered and what it lacks."""
+    """One domain that was evaluated and what it lacks."""
 
     key: str
     value: str
@@ -47,7 +47,7 @@ class Level(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Rule(msgspec.Struct, frozen=True, rename="camel"):
-    """A rule and how many nodes it keeps from one more pod of a shape."""
+    """The reason of a plugin and how many nodes it rejects for one more pod of a shape."""
 
     pod: str
     text: str
@@ -57,7 +57,7 @@ class Rule(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Holder(msgspec.Struct, frozen=True, rename="camel"):
-    """Who holds what the root would need."""
+    """An entity whose pods use what is short."""
 
     kind: str
     namespace: str
@@ -68,7 +68,7 @@ class Holder(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReportedCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """What the object itself says: its condition."""
+    """The scheduling condition of the object, as it is stored."""
 
     status: str
     reason: str
@@ -77,7 +77,7 @@ class ReportedCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
-    """A change after which the root fits: verified by planning with it."""
+    """A change with which the entity fits: verified by planning with it."""
 
     action: str  # one of suggestions.ACTIONS
     text: str
@@ -85,7 +85,7 @@ class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Explanation(msgspec.Struct, frozen=True, rename="camel"):
-    """The whole answer for one root."""
+    """Why one entity is not scheduled, and what would help."""
 
     kind: str
     namespace: str
@@ -105,6 +105,6 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     condition: ReportedCondition | None = None
     wakes: str = ""
     suggestions: tuple[Suggestion, ...] = ()
-    events: tuple[str, ...] = ()  # what events say, where the cluster itself could not be seen
-    missing: str = ""  # the right that would tell more
+    events: tuple[str, ...] = ()  # texts of events, where the cluster itself could not be read
+    missing: str = ""  # the permission with which more could be explained
     version: str = SCHEMA_VERSION

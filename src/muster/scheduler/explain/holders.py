@@ -1,4 +1,4 @@
-"""Who holds what a root lacks: the roots with the largest share of the short resources, where it came nearest."""
+"""The entities that use most of what an entity lacks, in the domain where it came nearest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.scheduler.status.messages import is_resource, say_amount
 
 @dataclass(slots=True)
 class ResourceShare:
-    """What one root holds there."""
+    """What one entity uses of some resources on some nodes."""
 
     priority: int
     sums: list[int]
@@ -38,10 +38,10 @@ def inside_of(state: SchedulerState, key: str, domain: str) -> Bools:
 
 
 def shares(state: SchedulerState, resources: list[str], inside: Bools) -> dict[EntityKey, ResourceShare]:
-    """What every root holds of some resources on some nodes; with no resource named, how many pods it has there."""
+    """What every entity uses of some resources on some nodes; with no resource named, how many pods it has there."""
     cluster = state.cluster
     rows = [cluster.row[name] for name in resources or ["pods"]]
-    held: dict[EntityKey, ResourceShare] = {}
+    found: dict[EntityKey, ResourceShare] = {}
     for uid, entry in cluster.pods.items():
         if entry.slot < 0 or not inside[entry.slot]:
             continue
@@ -51,24 +51,24 @@ def shares(state: SchedulerState, resources: list[str], inside: Bools) -> dict[E
             continue
         member = state.forest.members[uid]
         key = entity_key(member)
-        share = held.get(key)
+        share = found.get(key)
         if share is None:
             top = member.group.root() if member.group is not None else None
             priority = priority_of(top) if top is not None and top.exists else member.traits[1]
-            share = held[key] = ResourceShare(priority, [0] * len(rows))
+            share = found[key] = ResourceShare(priority, [0] * len(rows))
         share.uids.append(uid)
         share.sums = [a + b for a, b in zip(share.sums, amounts, strict=True)]
-    return held
+    return found
 
 
-def holders(state: SchedulerState, me: EntityKey, shortage: Shortage, most: int) -> tuple[Holder, ...]:
-    """The roots that hold most of what is short, the largest first."""
+def holders(state: SchedulerState, own: EntityKey, shortage: Shortage, most: int) -> tuple[Holder, ...]:
+    """The other entities that use most of what is short, the largest first."""
     names = short_resources(state, shortage)
     if not names:
         return ()
-    held = shares(state, names, inside_of(state, shortage.topology, shortage.domain))
-    held.pop(me, None)
-    largest = sorted(held.items(), key=lambda item: (-item[1].sums[0], item[0]))[:most]
+    used = shares(state, names, inside_of(state, shortage.topology, shortage.domain))
+    used.pop(own, None)
+    largest = sorted(used.items(), key=lambda item: (-item[1].sums[0], item[0]))[:most]
     return tuple(
         Holder(
             *key,

@@ -1,4 +1,4 @@
-"""The sentences of an explanation: what is short, could it ever fit, what would preemption do, what wakes it."""
+"""The sentences of an explanation: what is short, if it can ever fit, what preemption would do, what requeues it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import kind_word, say_amount, say_count, say_shortage, short_key
 
 
-def me(entity: QueuedEntity) -> str:
+def name_of(entity: QueuedEntity) -> str:
     return f"{kind_word(entity.key.kind)} {entity.key.name}"
 
 
-def say_stuck(state: SchedulerState, entity: QueuedEntity, outcome: Evaluation, first: Shortage | None) -> str:
+def unschedulable_sentence(
+    state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, first: Shortage | None
+) -> str:
     group = entity.group
-    if isinstance(outcome.verdict, Undecided):
+    if isinstance(evaluation.verdict, Undecided):
         what = "was not placed within the search budget, a place may exist"
     elif group is not None and group.quorum_bound:
         what = f"runs with its minimum, {say_count(group.pending_below, 'more pod')} find no place"
@@ -37,18 +39,18 @@ def say_stuck(state: SchedulerState, entity: QueuedEntity, outcome: Evaluation, 
         )
     else:
         what = "does not fit"
-    refused = outcome.diagnoses.get(state.shape_of(entity.member).id) if entity.member is not None else None
-    if refused is not None:
-        return f"{me(entity)} {what}: {refused.message_text().rstrip('.')}"
+    diagnosis = evaluation.diagnoses.get(state.shape_of(entity.member).id) if entity.member is not None else None
+    if diagnosis is not None:
+        return f"{name_of(entity)} {what}: {diagnosis.message_text().rstrip('.')}"
     if first is None:
-        return f"{me(entity)} {what}"
+        return f"{name_of(entity)} {what}"
     whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != entity.key else ""
-    return f"{me(entity)} {what}: {whose}{say_shortage(first)}"
+    return f"{name_of(entity)} {what}: {whose}{say_shortage(first)}"
 
 
-def say_never(state: SchedulerState, outcome: Evaluation, first: Shortage) -> str:
+def why_never(state: SchedulerState, evaluation: Evaluation, first: Shortage) -> str:
     """Whether even empty nodes are too small, or only the combination is impossible."""
-    seats = empty_seats(state, outcome.request, first.group)
+    seats = empty_seats(state, evaluation.request, first.group)
     if seats is not None and first.domain:
         sums = np.bincount(state.cluster.labels(first.topology), weights=seats)[1:]
         best = int(sums.max()) if len(sums) else 0
@@ -56,8 +58,8 @@ def say_never(state: SchedulerState, outcome: Evaluation, first: Shortage) -> st
             what = f"the largest would have {say_count(best, 'seat')} if it were empty"
             return f"No {short_key(first.topology)} can hold it as the nodes are: {what}"
     elif seats is not None and not seats.any():
-        return _say_too_big(state, outcome.request, first.group)
-    proof = outcome.verdict.proof if isinstance(outcome.verdict, Infeasible) else None
+        return _larger_than_all_nodes(state, evaluation.request, first.group)
+    proof = evaluation.verdict.proof if isinstance(evaluation.verdict, Infeasible) else None
     if isinstance(proof, ExhaustionProof) and proof.steps > 1:
         return f"Its pods do not fit together: all {proof.steps} ways that differ were tried"
     if isinstance(proof, WeightProof):
@@ -65,8 +67,8 @@ def say_never(state: SchedulerState, outcome: Evaluation, first: Shortage) -> st
     return ""
 
 
-def _say_too_big(state: SchedulerState, request: GroupRequest, key: EntityKey) -> str:
-    """A pod that is larger than every node it may go to."""
+def _larger_than_all_nodes(state: SchedulerState, request: GroupRequest, key: EntityKey) -> str:
+    """Which resource of a pod is larger than on every node it may use."""
     shape = _only_shape(request, key)
     assert shape is not None
     cluster = state.cluster
@@ -81,41 +83,42 @@ def _say_too_big(state: SchedulerState, request: GroupRequest, key: EntityKey) -
     return ""
 
 
-def say_preemption(state: SchedulerState, entity: QueuedEntity, outcome: Evaluation) -> str:
-    if isinstance(outcome.verdict, Undecided):
+def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation) -> str:
+    if isinstance(evaluation.verdict, Undecided):
         return "not considered: nobody is evicted for a placement that may exist without it"
     never = (
         not may_preempt(entity.group) if entity.group is not None else state.members_of(entity)[0].traits[2] == "Never"
     )
     if never:
         return "not considered: the preemption policy is Never"
-    going = state.preemptions.leaving()
-    units, _ = possible_victims(
-        state.forest, state.cluster, entity.priority, marked=state.preemptions.unclaimed, spared=going
+    leaving = state.preemptions.leaving()
+    victims, _ = possible_victims(
+        state.forest, state.cluster, entity.priority, marked=state.preemptions.unclaimed, excluded=leaving
     )
-    if not units:
+    if not victims:
         return f"not possible: nothing that runs has a priority below {entity.priority}"
-    answer = select_victims(
-        outcome.request,
+    found = select_victims(
+        evaluation.request,
         state.evaluator,
-        units=units,
-        quorums=quorums(state.forest, units),
+        victims=victims,
+        quorums=quorums(state.forest, victims),
         budgets=list(state.budgets.values()),
-        held=state.nominated_against(entity),
-        leaving=going,
+        nominated=state.nominated_against(entity),
+        leaving=leaving,
         budget=Budget(state.config.budget_steps),
     )
-    if isinstance(answer, NoCandidates):
-        pods = say_count(sum(len(unit.uids) for unit in units), "pod")
-        return f"would not help: {pods} of lower priority could leave, {_say_no_help(answer)}"
-    pods = say_count(sum(len(unit.uids) for unit in answer.victims), "pod")
-    return f"makes room at its next try: {pods} of lower priority would leave ({_say_victims(state, answer)})"
+    if isinstance(found, NoCandidates):
+        pods = say_count(sum(len(victim.uids) for victim in victims), "pod")
+        why = "and it would still not fit" if found.hopeless else found.reason
+        return f"would not help: {pods} of lower priority could leave, {why}"
+    pods = say_count(sum(len(victim.uids) for victim in found.victims), "pod")
+    return f"makes room at its next try: {pods} of lower priority would leave ({_victims_by_entity(state, found)})"
 
 
-def _say_victims(state: SchedulerState, answer: PreemptionPlan) -> str:
-    """Whose pods, and how many of each, the largest share first."""
+def _victims_by_entity(state: SchedulerState, found: PreemptionPlan) -> str:
+    """The entities whose pods would be evicted, and how many of each, the largest share first."""
     counts: dict[EntityKey, int] = {}
-    for uid in (uid for unit in answer.victims for uid in unit.uids):
+    for uid in (uid for victim in found.victims for uid in victim.uids):
         key = entity_key(state.forest.members[uid])
         counts[key] = counts.get(key, 0) + 1
     order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -123,12 +126,8 @@ def _say_victims(state: SchedulerState, answer: PreemptionPlan) -> str:
     return few([f"{kind_word(key.kind)} {key.namespace}/{key.name}{of[key]}" for key, _ in order])
 
 
-def _say_no_help(answer: NoCandidates) -> str:
-    return "and it would still not fit" if answer.hopeless else answer.reason
-
-
-def say_wakes(request: GroupRequest) -> str:
-    """What brings it back into the line."""
+def requeue_sentence(request: GroupRequest) -> str:
+    """When the entity is tried again."""
     often = f"at the latest {FALLBACK_SECONDS:.0f} s after the last try"
     if isinstance(request, PodGroupRequest) and request.need:
         where = f" in one {short_key(request.topology)}" if request.topology else ""
@@ -142,7 +141,7 @@ def few(names: list[str], most: int = 3) -> str:
 
 
 def empty_seats(state: SchedulerState, request: GroupRequest, key: EntityKey) -> Ints | None:
-    """Seats per node for the members of one leaf if nothing else ran; None unless they are alike and countable."""
+    """Seats per node for the pods of one PodGroup if nothing else ran; None unless they have one countable shape."""
     shape = _only_shape(request, key)
     return state.evaluator.empty_capacity(shape) if shape is not None and state.evaluator.independent(shape) else None
 

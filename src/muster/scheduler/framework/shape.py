@@ -1,8 +1,7 @@
-"""Shape: the class of all pods with equal scheduling requirements under one profile.
+"""`Shape`: the class of all pods with equal scheduling requirements under one profile.
 
-A shape is a footprint plus everything that decides where the next such pod may go. Shapes are interned by the
-evaluator. When a selector mentions a label key for the first time, pods have to be told apart anew: a shape that was
-looked up while the pod counts knew fewer label keys must be looked up again.
+Shapes are interned by the evaluator. When a selector with a new label key appears, pods that were equal may differ: a
+shape that was looked up while the pod counts knew fewer label keys must be looked up again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ T = TypeVar("T")
 
 
 class ProfileView(Protocol):
-    """What a shape reads of the profile that its pods are scheduled by."""
+    """What a shape reads of its profile."""
 
     @property
     def scheduler_name(self) -> str: ...
@@ -34,12 +33,15 @@ class ProfileView(Protocol):
         ...
 
     def ignores(self, resource: str) -> bool:
-        """Whether the profile does not compare requests of this resource with what a node has."""
+        """Whether the profile does not compare requests of this resource with the node's allocatable."""
         ...
 
 
 class Shape:
-    """Pods with equal scheduling requirements under one profile. `pod` is one of them."""
+    """Pods with equal scheduling requirements under one profile. `pod` is one of them.
+
+    `request_rows` are (resource row, amount) of what it requests, as plain numbers for computations on one node.
+    """
 
     __slots__ = ("__weakref__", "_memo", "footprint", "id", "pod", "profile", "request_rows")
 
@@ -49,7 +51,6 @@ class Shape:
         self.profile = profile
         self.footprint = footprint
         self._memo: dict[Hashable, Any] = {}
-        # The rows it requests something of, as plain numbers for the one-node path.
         self.request_rows: tuple[tuple[int, int], ...] = tuple(
             (row, int(size)) for row, size in enumerate(footprint.vector) if size and row != PODS
         )
@@ -65,6 +66,7 @@ class Shape:
 
     @property
     def amounts(self) -> Amounts:
+        """Its requests, by resource."""
         return self.footprint.requirements.amounts
 
     @property
@@ -72,14 +74,14 @@ class Shape:
         return self.footprint.label_class
 
     def memo(self, key: Hashable, build: Callable[[], T]) -> T:
-        """A plugin's own compiled form of the shape, built once."""
+        """A value that a plugin computes once for the shape."""
         found = self._memo.get(key)
         if found is None:
             found = self._memo[key] = build()
         return found
 
-    def fresh(self, key: Hashable, version: Hashable, build: Callable[[], T]) -> T:
-        """Like `memo`, but built again whenever the version is another."""
+    def memo_at(self, key: Hashable, version: Hashable, build: Callable[[], T]) -> T:
+        """Like `memo`, but computed again whenever the version differs."""
         found = self._memo.get(key)
         if found is None or found[0] != version:
             found = self._memo[key] = (version, build())

@@ -1,9 +1,9 @@
-"""What the brain wants done: frozen values; nothing happens by making one.
+"""Decisions of the scheduler: the API calls that the engine is to make, as frozen values.
 
-The shell carries them out in the order given. Within one list: conditions and nominations that must
-precede an eviction come before it, and no list holds both a `Bind` and an `Evict` of one root. What a pod's
-claims need (`SelectNode`, `KeepVolume`) comes right before its `Bind`, which waits until they are bound; the binds
-of a group wait for the claims of all its members.
+The engine makes the calls in the order given. Within one list, conditions and nominations that must precede an
+eviction come before it, and no list holds both a `Bind` and an `Evict` for one queued entity. `SelectVolumeNode` and
+`PromiseVolume` for a pod's claims come right before its `Bind`, which the engine holds until the claims are bound; the
+binds of a group are held until the claims of all its members are bound.
 """
 
 from __future__ import annotations
@@ -14,32 +14,36 @@ from muster.scheduler.interface.keys import ObjectRef
 
 
 class Bind(msgspec.Struct, frozen=True, gc=False, tag_field="do", tag="bind"):
+    """Create the `Binding` of a pod to a node."""
+
     pod: ObjectRef
     node: str
 
 
 class Nominate(msgspec.Struct, frozen=True, tag_field="do", tag="nominate"):
-    """Write `status.nominatedNodeName`; an empty node clears it."""
+    """Set `status.nominatedNodeName` of a pod; an empty node clears it."""
 
     pod: ObjectRef
     node: str
 
 
 class SelectVolumeNode(msgspec.Struct, frozen=True, tag_field="do", tag="select-node"):
-    """Tell the provisioner of a waiting claim which node its pod will use."""
+    """Set `volume.kubernetes.io/selected-node` on an unbound claim, so that its volume is provisioned for that node."""
 
     claim: ObjectRef
     node: str
 
 
 class PromiseVolume(msgspec.Struct, frozen=True, tag_field="do", tag="keep-volume"):
-    """Promise a free volume to a waiting claim, so that it gets this one and nobody else does."""
+    """Set `spec.claimRef` of an available volume to an unbound claim, so that no other claim is bound to it."""
 
     volume: str
     claim: ObjectRef
 
 
 class SetCondition(msgspec.Struct, frozen=True, tag_field="do", tag="condition"):
+    """Set one condition in the status of an object."""
+
     about: ObjectRef
     type: str
     status: str
@@ -48,7 +52,7 @@ class SetCondition(msgspec.Struct, frozen=True, tag_field="do", tag="condition")
 
 
 class RecordEvent(msgspec.Struct, frozen=True, tag_field="do", tag="emit"):
-    """An events.k8s.io event. `kind` is Normal or Warning."""
+    """Record an events.k8s.io/v1 Event. `kind` is its type, Normal or Warning."""
 
     about: ObjectRef
     kind: str
@@ -59,11 +63,11 @@ class RecordEvent(msgspec.Struct, frozen=True, tag_field="do", tag="emit"):
 
 
 class Evict(msgspec.Struct, frozen=True, tag_field="do", tag="evict"):
-    """Delete a victim with its own grace period, if it still is the one with this uid."""
+    """Delete a victim with its own grace period, on the condition that it still has this uid."""
 
     pod: ObjectRef
     preemptor: ObjectRef
-    given_back: bool = False  # nobody preempts: its own group gives its seats back
+    given_back: bool = False  # no preemption: the pod's group stayed below its minimum for the bind timeout
 
 
 Decision = Bind | Nominate | SelectVolumeNode | PromiseVolume | SetCondition | RecordEvent | Evict

@@ -1,8 +1,7 @@
-"""What the brain is told: values that can be stored, replayed and compared.
+"""Events of the scheduler: its only input, as values that can be stored, compared and replayed.
 
-`Changed` and `Removed` are the facts of the cluster as the watches show them. The others are the
-answers to the brain's own decisions. Nothing here says when something happened: time is an argument
-of `Brain.handle`.
+`ObjectUpdated`, `ObjectDeleted` and `CacheSynced` come from list and watch. The others are the results of the
+scheduler's own decisions. No event contains a time: time is an argument of `Scheduler.handle`.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ KINDS: dict[str, type[msgspec.Struct]] = {
 
 
 class ObjectUpdated(msgspec.Struct, frozen=True, tag="changed"):
-    """An object exists in this form now, whether it is new or was changed."""
+    """An object was added or modified; `object` is its present form."""
 
     kind: str
     object: Any
 
 
 class ObjectDeleted(msgspec.Struct, frozen=True, tag="removed"):
-    """An object is gone."""
+    """An object was deleted."""
 
     kind: str
     namespace: str
@@ -50,18 +49,18 @@ class ObjectDeleted(msgspec.Struct, frozen=True, tag="removed"):
 
 
 class CacheSynced(msgspec.Struct, frozen=True, tag="synced"):
-    """The first lists are complete: from now on the brain may decide."""
+    """The first list of every watched kind is complete; before this the scheduler makes no decisions."""
 
 
 class BindSucceeded(msgspec.Struct, frozen=True, tag="bound"):
-    """The API accepted a `Bind`. The watch will show it too, perhaps earlier."""
+    """The API server accepted a `Bind`. The watch shows the bound pod as well, before or after this event."""
 
     uid: str
     node: str
 
 
 class BindFailed(msgspec.Struct, frozen=True, tag="bind-failed"):
-    """The API refused a `Bind` for good, or its fate was looked up and it did not happen."""
+    """A `Bind` did not happen: it was rejected for good, or its result was unknown and the pod was found unbound."""
 
     uid: str
     node: str
@@ -69,7 +68,7 @@ class BindFailed(msgspec.Struct, frozen=True, tag="bind-failed"):
 
 
 class EvictionFailed(msgspec.Struct, frozen=True, tag="evict-failed"):
-    """A victim could not be deleted; the plan that needed it is void."""
+    """A victim could not be deleted; the preemption that chose it cannot be completed."""
 
     uid: str
     reason: str

@@ -8,7 +8,7 @@ import msgspec
 
 
 class ObjectRef(msgspec.Struct, frozen=True, gc=False):
-    """One object, so exactly that a later one of the same name is not taken for it."""
+    """Reference to one object. The uid tells it from a later object of the same name."""
 
     kind: str
     namespace: str
@@ -17,7 +17,7 @@ class ObjectRef(msgspec.Struct, frozen=True, gc=False):
 
 
 class EntityKey(NamedTuple):
-    """One group or single pod. The kind keeps a PodGroup and a composite of one name apart."""
+    """Key of a group or of a pod without a group. A PodGroup and a CompositePodGroup may have the same name."""
 
     kind: str  # "PodGroup", "CompositePodGroup" or "Pod"
     namespace: str

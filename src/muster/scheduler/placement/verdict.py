@@ -1,15 +1,14 @@
-"""The three answers to a demand, and what each must bring along.
+"""The three answers to a request, and what each must contain.
 
-`Placed` brings seats; `Infeasible` brings a proof that `validate` accepts by its own means;
-`Undecided` brings what was tried. A proof is either a count (somewhere, at some level, in every
-admissible domain, something needed exceeds what is there), a weighing (the same for shapes that
-compete for nodes), or a record that the whole space of distinct choices was searched.
+`Placed` has assignments; `Infeasible` has a proof that `check_proof` can check by its own means; `Undecided` has what
+was tried. A proof is either a count (at some level, in every admissible domain, what is needed exceeds what is
+there), a dual certificate (the same for shapes that compete for nodes), or a record that all distinct choices were
+searched.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import msgspec
 
@@ -17,7 +16,7 @@ from muster.scheduler.interface.keys import EntityKey
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
-    """Who sits where. `node` is the node's name, `index` its column."""
+    """A pod and the node it is to be bound to. `node` is the node's name, `index` its column."""
 
     uid: str
     node: str
@@ -29,29 +28,28 @@ class Shortage:
     """One domain and what a group lacks there."""
 
     group: EntityKey
-    topology: str  # label key, "" for the whole scope
-    domain: str  # label value, "" for the whole scope
-    seats: int  # how many members could sit there at most
+    topology: str  # label key, "" for all nodes in question
+    domain: str  # label value, "" for all nodes in question
+    seats: int  # how many pods (or children) can be placed there at most
     needed: int
-    lacking: tuple[
-        tuple[str, int], ...
-    ] = ()  # resource or rule, and by how much (resource) or on how many nodes (rule)
+    # A resource and by how much it is short, or the reason of a plugin and how many nodes it rejects.
+    lacking: tuple[tuple[str, int], ...] = ()
     nodes: int = 0  # nodes there that have no seat for lack of the first resource
-    within: tuple[str, str] = ("", "")  # label key and value of the enclosing domain that was looked at
+    within: tuple[str, str] = ("", "")  # label key and value of the enclosing domain
 
 
 @dataclass(frozen=True, slots=True)
 class CountingProof:
-    """In every admissible domain of `group` fewer than the needed members (or children) can sit."""
+    """In every admissible domain of `group` fewer pods (or children) than needed can be placed."""
 
     group: EntityKey
     shortages: tuple[Shortage, ...]
-    children: tuple[CountingProof, ...] = ()  # a branch fails because too many of its children do
+    children: tuple[CountingProof, ...] = ()  # a composite fails because too many of its children do
 
 
 @dataclass(frozen=True, slots=True)
 class ExhaustionProof:
-    """Every distinct way was tried: nodes that are alike count once."""
+    """Every distinct placement was tried: equal nodes count once."""
 
     group: EntityKey
     node_classes: int
@@ -62,7 +60,7 @@ class ExhaustionProof:
 
 @dataclass(frozen=True, slots=True)
 class WeightProof:
-    """Give every shape a weight: what is needed weighs more than all nodes can hold together."""
+    """A dual certificate: with these weights, what is needed weighs more than all nodes can hold together."""
 
     group: EntityKey
     weights: tuple[tuple[int, int], ...]  # shape id and its weight
@@ -86,22 +84,26 @@ class SearchStats:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Every minimum on the path to the root holds; extras come after the minimum."""
+    """Every minimum on the path to the root holds. Extras come after the pods of the minimum."""
 
     assignments: tuple[Assignment, ...]
-    placed_groups: frozenset[EntityKey]  # groups whose minimum holds with these seats
+    placed_groups: frozenset[EntityKey]  # groups whose minimum holds with these assignments
     domains: tuple[tuple[EntityKey, str], ...] = ()  # chosen domain of each constrained group
     steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Infeasible:
+    """There is no placement now, and the proof shows why."""
+
     proof: Proof
     steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
+    """The budget ended before the search did: a placement may exist."""
+
     tried: SearchStats
 
 
@@ -110,32 +112,25 @@ Verdict = Placed | Infeasible | Undecided
 
 @dataclass(slots=True)
 class DomainsEvaluated:
-    """Counts of the domains that were judged for pod groups which must be in one, for those who look."""
+    """How many domains one attempt evaluated for PodGroups with a topology constraint; a counter for metrics."""
 
+    profile: str = ""  # scheduler name of the entity
     domains: int = 0
     feasible: int = 0  # in so many of them the counts allow the minimum
 
 
 @dataclass(slots=True)
 class Budget:
-    """Search steps that may still be spent. A step is one placement tried or one domain opened, never a second."""
+    """Search steps that may still be spent. A step is one placement or one domain tried, never a unit of time."""
 
     limit: int
     spent: int = field(default=0)
 
     def spend(self, steps: int = 1) -> bool:
-        """Take steps; False when they are used up."""
+        """Spend steps; False when the budget is exceeded."""
         self.spent += steps
         return self.spent <= self.limit
 
     @property
     def exhausted(self) -> bool:
         return self.spent >= self.limit
-
-
-class Judged(NamedTuple):
-    """The domains that an attempt judged for pod groups which must be in one."""
-
-    profile: str
-    domains: int
-    feasible: int

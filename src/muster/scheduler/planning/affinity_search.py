@@ -1,9 +1,9 @@
-"""Members that depend on each other: affinity, anti-affinity, spreading, ports, exclusive claims.
+"""The search for pods that depend on each other: affinity, anti-affinity, spreading, ports, exclusive claims.
 
-Which node is allowed changes with every pod, so these are placed on the trial, pod by pod. For each
-way to choose children and domains: first the members around an anchor, one try per distinct domain
-that the anchor could open; then, where that fails, every order and every node, each state once. A
-state is what sits where, not how it came about.
+Which node is feasible changes with every pod, so these are placed on the trial, pod by pod. For each alternative of
+children and domains: first around an anchor pod, one attempt for each distinct domain that the anchor could be placed
+in; then, where that fails, every order and every node, each state once. A state is which pods are on which nodes, not
+how they got there.
 """
 
 from __future__ import annotations
@@ -14,185 +14,203 @@ from itertools import combinations
 
 import numpy as np
 
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.placement.request import GroupRequest, IdenticalPods, PodGroupRequest, open_leaves
 from muster.scheduler.placement.verdict import Budget
-from muster.scheduler.planning.domains import TopologyDomains, potential_of_members, ranked
-from muster.scheduler.planning.goal import Goal, LeafGoal, open_leaves
+from muster.scheduler.planning.domains import TopologyDomains, ranked, unbounded_capacity
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.node_matrix import Mask
 from muster.scheduler.planning.partial_placement import narrowed
 from muster.scheduler.planning.seat_bounds import affinity_keys, most, room_only_shrinks
 
-ANCHORS = 24
+MOST_ANCHORS = 24  # attempts around an anchor for one alternative
 
 
-DEEPEST = 200
+DEEPEST = 200  # pods beyond which the complete search is not begun
 
 
 MOST_LEAVES = 100
 
 
-STEP_COST = 4  # one state looks at whole columns: as much work as a few steps of the search over counts
+STEP_COST = 4  # one state evaluates whole columns: as much work as a few steps of the search over counts
+
+
+Placed = tuple[int, int, int, int]  # PodGroup and shape by their position, slot, count
 
 
 @dataclass(slots=True)
 class Alternative:
-    """One choice of children and domains: the leaves to seat, and where."""
+    """One choice of children and domains: the PodGroups to place, and where."""
 
-    loads: list[tuple[LeafGoal, Mask | None]]
-    choices: list[tuple[Goal, int]]
-    held: list[Goal]
+    leaves: list[tuple[PodGroupRequest, Mask | None]]
+    domains: list[tuple[GroupRequest, int]]
+    satisfied: list[GroupRequest]
+
+
+@dataclass(slots=True)
+class _Option:
+    """Pods of one shape of which more are to be placed, and the nodes that are feasible now, best first."""
+
+    leaf: int
+    shape: int
+    pods: IdenticalPods
+    slots: list[int]
+    required: bool  # every placement contains one more of them
 
 
 class AffinitySearch:
+    """One search on the placement of a greedy planner. `complete` is False once anything was left out."""
+
     def __init__(self, greedy: Greedy, budget: Budget) -> None:
         self.greedy = greedy
         self.placement = greedy.placement
         self.budget = budget
         self.complete = True
-        self.counted = True  # no way got past counting
+        self.counted = True  # counting ruled out every alternative
         self.orders = 0
         self._seen: set[object] = set()
 
-    def secure(self, goal: Goal, mask: Mask | None) -> bool:
-        """Seat the minimum of a group; what holds is noted in the seating."""
-        if len(list(open_leaves(goal))) > MOST_LEAVES:
+    def place_minimum(self, request: GroupRequest, nodes: Mask | None) -> bool:
+        """Place the minimum of a group, with its domains and satisfied groups recorded in the placement."""
+        if len(list(open_leaves(request))) > MOST_LEAVES:
             self.complete = False
             return False
-        for way in self._ways(goal, mask):
+        for alternative in self._alternatives(request, nodes):
             if not self.budget.spend(STEP_COST):
                 self.complete = False
                 return False
-            if self._hopeless(way):
+            if self._ruled_out(alternative):
                 continue
             self.counted = False
             mark = self.placement.mark()
-            if self._anchored(way) or self._everything(way):
-                for chosen, value in way.choices:
-                    self.placement.choose(chosen, value)
-                for held in way.held:
-                    self.placement.mark_satisfied(held)
+            if self._around_anchor(alternative) or self._every_order(alternative):
+                for group, value in alternative.domains:
+                    self.placement.choose_domain(group, value)
+                for group in alternative.satisfied:
+                    self.placement.mark_satisfied(group)
                 return True
             self.placement.undo(mark)
         return False
 
     # --- children and domains --------------------------------------------------------------------
 
-    def _ways(self, goal: Goal, mask: Mask | None) -> Iterator[Alternative]:
-        if not goal.topology:
-            yield from self._inside(goal, mask)
+    def _alternatives(self, request: GroupRequest, nodes: Mask | None) -> Iterator[Alternative]:
+        if not request.topology:
+            yield from self._inside(request, nodes)
             return
-        domains = TopologyDomains.of(self.placement, goal.topology, mask)
-        for _, value in ranked(self.placement, goal, domains, potential_of_members(goal, domains)):
-            for way in self._inside(goal, narrowed(mask, domains.ids, value)):
-                yield Alternative(way.loads, [(goal, value), *way.choices], way.held)
+        domains = TopologyDomains.of(self.placement, request.topology, nodes)
+        for _, value in ranked(self.placement, request, domains, unbounded_capacity(domains)):
+            for inner in self._inside(request, narrowed(nodes, domains.ids, value)):
+                yield Alternative(inner.leaves, [(request, value), *inner.domains], inner.satisfied)
 
-    def _inside(self, goal: Goal, mask: Mask | None) -> Iterator[Alternative]:
-        if isinstance(goal, LeafGoal):
-            yield Alternative([(goal, mask)], [], [goal])
+    def _inside(self, request: GroupRequest, nodes: Mask | None) -> Iterator[Alternative]:
+        if isinstance(request, PodGroupRequest):
+            yield Alternative([(request, nodes)], [], [request])
             return
-        children = sorted(goal.open, key=self.greedy.burden)
-        for chosen in combinations(children, goal.need):
-            for way in self._product(chosen, mask):
-                yield Alternative(way.loads, way.choices, [*way.held, goal])
+        children = sorted(request.open, key=self.greedy.minimum_share)
+        for chosen in combinations(children, request.need):
+            for inner in self._product(chosen, nodes):
+                yield Alternative(inner.leaves, inner.domains, [*inner.satisfied, request])
 
-    def _product(self, goals: tuple[Goal, ...], mask: Mask | None) -> Iterator[Alternative]:
-        if not goals:
+    def _product(self, requests: tuple[GroupRequest, ...], nodes: Mask | None) -> Iterator[Alternative]:
+        if not requests:
             yield Alternative([], [], [])
             return
-        for first in self._ways(goals[0], mask):
-            for rest in self._product(goals[1:], mask):
-                yield Alternative(first.loads + rest.loads, first.choices + rest.choices, first.held + rest.held)
+        for first in self._alternatives(requests[0], nodes):
+            for rest in self._product(requests[1:], nodes):
+                yield Alternative(
+                    first.leaves + rest.leaves, first.domains + rest.domains, first.satisfied + rest.satisfied
+                )
 
-    def _hopeless(self, way: Alternative) -> bool:
-        """A leaf that counting rules out by itself."""
-        for leaf, mask in way.loads:
-            room = (
-                min(lot.count, most(self.placement.trial, self.placement.shapes[lot.shape], mask)) for lot in leaf.lots
-            )
+    def _ruled_out(self, alternative: Alternative) -> bool:
+        """Whether counting rules out one of the PodGroups by itself."""
+        for leaf, nodes in alternative.leaves:
+            room = (min(pods.count, most(self.placement.trial, pods.shape, nodes)) for pods in leaf.identical)
             if sum(room) < leaf.need:
                 return True
         return False
 
     # --- around an anchor ------------------------------------------------------------------------
 
-    def _anchored(self, way: Alternative) -> bool:
-        """Seat one pod in each domain that could matter, and let the score place the rest around it."""
-        seating = self.placement
+    def _around_anchor(self, alternative: Alternative) -> bool:
+        """Place one pod in each domain that could matter, and the rest around it by score."""
+        placement = self.placement
         tries = 0
-        for leaf, at, mask in self._anchors(way):
-            for slot in self._openings(way, leaf, at, mask):
+        for pods, nodes in self._anchors(alternative):
+            for slot in self._anchor_slots(alternative, pods.shape, nodes):
                 tries += 1
-                if tries > ANCHORS or not self.budget.spend(STEP_COST):
+                if tries > MOST_ANCHORS or not self.budget.spend(STEP_COST):
                     return False
                 self.orders += 1
-                mark = seating.mark()
-                seating.put(leaf, at, slot)
-                if self._rest(way):
+                mark = placement.mark()
+                placement.place_on(pods, slot)
+                if self._place_rest(alternative):
                     return True
-                self.budget.spend(STEP_COST * len(seating.since(mark)))
-                seating.undo(mark)
+                self.budget.spend(STEP_COST * placement.batches_since(mark))
+                placement.undo(mark)
         return False
 
-    def _anchors(self, way: Alternative) -> Iterator[tuple[LeafGoal, int, Mask | None]]:
-        """Who goes first: those that need nobody, the largest of them first."""
-        found = [(leaf, at, mask) for leaf, mask in way.loads for at in range(len(leaf.lots))]
-        pods = self.placement.shapes
-        found.sort(
-            key=lambda f: (
-                not room_only_shrinks(pods[f[0].lots[f[1]].shape].pod),
-                -self.greedy.share(f[0].lots[f[1]].shape),
-            )
+    def _anchors(self, alternative: Alternative) -> list[tuple[IdenticalPods, Mask | None]]:
+        """The pods to begin with: those that require no other pod first, the largest of them first."""
+        found = [(pods, nodes) for leaf, nodes in alternative.leaves for pods in leaf.identical]
+        return sorted(
+            found,
+            key=lambda item: (not room_only_shrinks(item[0].shape.pod), -self.greedy.dominant_share(item[0].shape)),
         )
-        yield from found
 
-    def _openings(self, way: Alternative, leaf: LeafGoal, at: int, mask: Mask | None) -> list[int]:
-        """The best allowed node of every distinct domain, by the keys that any member looks at."""
-        trial, shapes = self.placement.trial, self.placement.shapes
-        shape = shapes[leaf.lots[at].shape]
-        allowed = trial.feasible(shape)
-        slots = np.flatnonzero(allowed if mask is None else allowed & mask)
-        if not len(slots):
+    def _anchor_slots(self, alternative: Alternative, shape: Shape, nodes: Mask | None) -> list[int]:
+        """The best feasible node of every distinct domain, by the topology keys of all pods."""
+        order = self._feasible_slots(shape, nodes)
+        if not len(order):
             return []
-        order = slots[np.lexsort((-self.placement.cluster.rank[slots], -trial.score(shape, slots)))]
-        keys = sorted({k for other, _ in way.loads for lot in other.lots for k in affinity_keys(shapes[lot.shape].pod)})
+        keys = sorted(
+            {key for leaf, _ in alternative.leaves for pods in leaf.identical for key in affinity_keys(pods.shape.pod)}
+        )
         if not keys:
             return order[:2].tolist()
-        views = zip(*(self.placement.cluster.labels(key)[order].tolist() for key in keys), strict=True)
+        labels = zip(*(self.placement.cluster.labels(key)[order].tolist() for key in keys), strict=True)
         first: dict[tuple[int, ...], int] = {}
-        for view, slot in zip(views, order.tolist(), strict=True):
-            first.setdefault(view, slot)
+        for values, slot in zip(labels, order.tolist(), strict=True):
+            first.setdefault(values, slot)
         return list(first.values())
 
-    def _rest(self, way: Alternative) -> bool:
-        """Go round over all leaves while somebody finds a seat."""
-        missing = [leaf.need - self._seated(leaf) for leaf, _ in way.loads]
+    def _feasible_slots(self, shape: Shape, nodes: Mask | None) -> np.ndarray:
+        """The feasible nodes, best score first."""
+        trial = self.placement.trial
+        feasible = trial.feasible(shape)
+        slots = np.flatnonzero(feasible if nodes is None else feasible & nodes)
+        if not len(slots):
+            return slots
+        return slots[np.lexsort((-self.placement.cluster.rank[slots], -trial.score(shape, slots)))]
+
+    def _place_rest(self, alternative: Alternative) -> bool:
+        """Repeat over all PodGroups while pods are placed."""
+        missing = [leaf.need - self._placed(leaf) for leaf, _ in alternative.leaves]
         moved = True
         while moved and any(left > 0 for left in missing):
             moved = False
-            for index, (leaf, mask) in enumerate(way.loads):
-                left = self.greedy.seat_lots(leaf, missing[index], mask)
+            for index, (leaf, nodes) in enumerate(alternative.leaves):
+                left = self.greedy.place_members(leaf, missing[index], nodes)
                 moved = moved or left < missing[index]
                 missing[index] = left
         return not any(left > 0 for left in missing)
 
-    def _seated(self, leaf: LeafGoal) -> int:
-        return sum(self.placement.seated(leaf, at) for at in range(len(leaf.lots)))
+    def _placed(self, leaf: PodGroupRequest) -> int:
+        return sum(self.placement.placed(pods) for pods in leaf.identical)
 
     # --- every order, every node -----------------------------------------------------------------
 
-    def _everything(self, way: Alternative) -> bool:
-        """Complete search: each reachable set of seats is looked at once."""
+    def _every_order(self, alternative: Alternative) -> bool:
+        """Complete search: each reachable set of placed pods is tried once."""
         self._seen.clear()
-        if sum(leaf.need for leaf, _ in way.loads) > DEEPEST:
+        if sum(leaf.need for leaf, _ in alternative.leaves) > DEEPEST:
             self.complete = False
             return False
-        one_kind = all(
-            room_only_shrinks(self.placement.shapes[lot.shape].pod) for leaf, _ in way.loads for lot in leaf.lots
-        )
-        return self._step(way, frozenset(), one_kind)
+        shrinking = all(room_only_shrinks(pods.shape.pod) for leaf, _ in alternative.leaves for pods in leaf.identical)
+        return self._step(alternative, frozenset(), shrinking)
 
-    def _step(self, way: Alternative, state: frozenset[tuple[int, int, int, int]], one_kind: bool) -> bool:
-        if all(self._seated(leaf) >= leaf.need for leaf, _ in way.loads):
+    def _step(self, alternative: Alternative, state: frozenset[Placed], shrinking: bool) -> bool:
+        if all(self._placed(leaf) >= leaf.need for leaf, _ in alternative.leaves):
             return True
         if state in self._seen:
             return False
@@ -200,45 +218,37 @@ class AffinitySearch:
             self.complete = False
             return False
         self._seen.add(state)
-        options = self._options(way)
-        if one_kind:
-            # Room only shrinks, so a pod that must be seated may as well be seated now.
-            must = [option for option in options if option[4]]
-            options = must[:1] if must else options
-        for index, leaf, at, slots, _ in options:
-            for slot in slots:
+        options = self._options(alternative)
+        if shrinking:
+            # Room only shrinks, so a pod that is in every placement may as well be placed now.
+            required = [option for option in options if option.required]
+            options = required[:1] if required else options
+        for option in options:
+            for slot in option.slots:
                 mark = self.placement.mark()
-                self.placement.put(leaf, at, slot)
-                if self._step(way, _with(state, index, at, slot), one_kind):
+                self.placement.place_on(option.pods, slot)
+                if self._step(alternative, _with(state, option.leaf, option.shape, slot), shrinking):
                     return True
                 self.placement.undo(mark)
                 if not self.complete:
                     return False
         return False
 
-    def _options(self, way: Alternative) -> list[tuple[int, LeafGoal, int, list[int], bool]]:
-        """Every lot that still has members to seat, with its nodes; the fewest nodes first."""
-        found: list[tuple[int, LeafGoal, int, list[int], bool]] = []
-        trial = self.placement.trial
-        for index, (leaf, mask) in enumerate(way.loads):
-            if self._seated(leaf) >= leaf.need:
+    def _options(self, alternative: Alternative) -> list[_Option]:
+        """The pods that can still be placed, those with the fewest feasible nodes first."""
+        found: list[_Option] = []
+        for index, (leaf, nodes) in enumerate(alternative.leaves):
+            if self._placed(leaf) >= leaf.need:
                 continue
-            for at, lot in enumerate(leaf.lots):
-                if self.placement.seated(leaf, at) >= lot.count:
-                    continue
-                shape = self.placement.shapes[lot.shape]
-                allowed = trial.feasible(shape)
-                slots = np.flatnonzero(allowed if mask is None else allowed & mask)
-                must = len(leaf.lots) == 1 or leaf.need == leaf.pending
-                if len(slots):
-                    slots = slots[np.lexsort((-self.placement.cluster.rank[slots], -trial.score(shape, slots)))]
-                found.append((index, leaf, at, slots.tolist(), must))
-        return sorted(found, key=lambda option: len(option[3]))
+            required = len(leaf.identical) == 1 or leaf.need == leaf.pending
+            for at, pods in enumerate(leaf.identical):
+                if self.placement.placed(pods) < pods.count:
+                    slots: list[int] = self._feasible_slots(pods.shape, nodes).tolist()
+                    found.append(_Option(index, at, pods, slots, required))
+        return sorted(found, key=lambda option: len(option.slots))
 
 
-def _with(
-    state: frozenset[tuple[int, int, int, int]], leaf: int, lot: int, slot: int
-) -> frozenset[tuple[int, int, int, int]]:
-    """The state with one more pod of a lot on a slot."""
-    count = next((entry[3] for entry in state if entry[:3] == (leaf, lot, slot)), 0)
-    return (state - {(leaf, lot, slot, count)}) | {(leaf, lot, slot, count + 1)}
+def _with(state: frozenset[Placed], leaf: int, shape: int, slot: int) -> frozenset[Placed]:
+    """The state with one more pod of a shape on a slot."""
+    count = next((entry[3] for entry in state if entry[:3] == (leaf, shape, slot)), 0)
+    return (state - {(leaf, shape, slot, count)}) | {(leaf, shape, slot, count + 1)}

@@ -1,9 +1,9 @@
-"""Choosing a domain by counting: what each could hold, and which the score prefers.
+"""The domains of a topology constraint: which of them have room for a group, and in which order they are tried.
 
-All domains of a label key are judged at once: seats are summed per domain, so nothing is placed. The
-score is the one of kube-scheduler's placement scoring: pods of the group there, relative to the best
-domain, plus how full cpu and memory would be, each from 0 to 100. Ties go to a seeded order of the
-domain values, which does not depend on how nodes arrived.
+All domains of a label key are evaluated at once: seats are summed per domain, so nothing is placed. The score follows
+kube-scheduler's placement scoring: pods of the group there, relative to the best domain, plus how full cpu and memory
+would be, each from 0 to 100. Ties go to a seeded order of the domain values, which does not depend on the order in
+which nodes arrived.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.scheduler.cache.arrays import Ids, Ints
-from muster.scheduler.planning.goal import Goal, LeafGoal
+from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
 from muster.scheduler.planning.node_matrix import Mask
 from muster.scheduler.planning.partial_placement import PartialPlacement
 
@@ -26,28 +26,28 @@ Floats = NDArray[np.float64]
 
 @dataclass(slots=True)
 class DomainCapacity:
-    """Per domain: whether the minimum could hold, how many pods at most, and their cpu and memory."""
+    """Per domain: whether the minimum could hold, how many pods fit at most, and their cpu and memory."""
 
-    able: Mask
+    feasible: Mask
     pods: Floats
     usage: Floats  # [2, domain]
 
 
 @dataclass(slots=True)
 class TopologyDomains:
-    """The domains of one key inside a scope."""
+    """The domains of one label key among some nodes."""
 
     key: str
-    ids: Ints  # value id per node, 0 outside the scope
+    ids: Ints  # value id per node, 0 outside
     size: int
-    inside: Mask | None
+    nodes: Mask | None  # the nodes they are made of; None for all
 
     @classmethod
-    def of(cls, seating: PartialPlacement, key: str, mask: Mask | None) -> TopologyDomains:
-        ids = seating.cluster.labels(key)
-        if mask is not None:
-            ids = cast(Ids, np.where(mask, ids, 0))
-        return cls(key, ids.astype(np.int64), int(ids.max(initial=0)) + 1, mask)
+    def of(cls, placement: PartialPlacement, key: str, nodes: Mask | None) -> TopologyDomains:
+        ids = placement.cluster.labels(key)
+        if nodes is not None:
+            ids = cast(Ids, np.where(nodes, ids, 0))
+        return cls(key, ids.astype(np.int64), int(ids.max(initial=0)) + 1, nodes)
 
     @property
     def count(self) -> int:
@@ -55,49 +55,49 @@ class TopologyDomains:
         return int(np.count_nonzero(np.bincount(self.ids, minlength=1)[1:]))
 
     def sums(self, values: Ints) -> Floats:
+        """A value per node, summed over each domain."""
         return cast(Floats, np.bincount(self.ids, weights=values, minlength=self.size))
 
 
-def potential(seating: PartialPlacement, goal: Goal, domains: TopologyDomains) -> DomainCapacity:
-    """An upper bound per domain: each leaf alone, each shape alone."""
-    if isinstance(goal, LeafGoal):
-        return _leaf_potential(seating, goal, domains)
-    need, able = goal.need, np.zeros(domains.size)
+def capacity_of(placement: PartialPlacement, request: GroupRequest, domains: TopologyDomains) -> DomainCapacity:
+    """An upper bound per domain: each PodGroup alone, each shape alone."""
+    if isinstance(request, PodGroupRequest):
+        return _leaf_capacity(placement, request, domains)
+    feasible = np.zeros(domains.size)
     pods, usage = np.zeros(domains.size), np.zeros((2, domains.size))
-    for child in goal.open:
-        part = potential(seating, child, domains)
-        able += part.able
-        pods += np.where(part.able, part.pods, 0)
-        usage += np.where(part.able, part.usage, 0)
-    for child in goal.done:
-        part = potential(seating, child, domains)
+    for child in request.open:
+        part = capacity_of(placement, child, domains)
+        feasible += part.feasible
+        pods += np.where(part.feasible, part.pods, 0)
+        usage += np.where(part.feasible, part.usage, 0)
+    for child in request.done:
+        part = capacity_of(placement, child, domains)
         pods += part.pods
         usage += part.usage
-    return DomainCapacity(able >= need, pods, usage)
+    return DomainCapacity(feasible >= request.need, pods, usage)
 
 
-def potential_of_members(goal: Goal, domains: TopologyDomains) -> DomainCapacity:
-    """Every domain is worth a look: for members whose room depends on where others go."""
-    able = np.ones(domains.size, dtype=bool)
-    return DomainCapacity(able, np.ones(domains.size), np.zeros((2, domains.size)))
+def unbounded_capacity(domains: TopologyDomains) -> DomainCapacity:
+    """Every domain counts as feasible: for pods whose room depends on where others are placed."""
+    feasible = np.ones(domains.size, dtype=bool)
+    return DomainCapacity(feasible, np.ones(domains.size), np.zeros((2, domains.size)))
 
 
-def _leaf_potential(seating: PartialPlacement, leaf: LeafGoal, domains: TopologyDomains) -> DomainCapacity:
+def _leaf_capacity(placement: PartialPlacement, leaf: PodGroupRequest, domains: TopologyDomains) -> DomainCapacity:
     pods, usage = np.zeros(domains.size), np.zeros((2, domains.size))
     nested = leaf.topology if leaf.topology and leaf.topology != domains.key else ""
-    for lot in leaf.lots:
-        shape = seating.shapes[lot.shape]
-        seats = seating.trial.seats(shape)
-        room = _best_part(seating, seats, domains, nested) if nested else domains.sums(seats)
-        took = np.minimum(room, lot.count)
-        pods += took
-        usage += took * shape.footprint.nonzero[:, None]
+    for identical in leaf.identical:
+        seats = placement.trial.seats(identical.shape)
+        room = _best_nested(placement, seats, domains, nested) if nested else domains.sums(seats)
+        count = np.minimum(room, identical.count)
+        pods += count
+        usage += count * identical.shape.footprint.nonzero[:, None]
     return DomainCapacity(pods >= leaf.need, pods, usage)
 
 
-def _best_part(seating: PartialPlacement, seats: Ints, domains: TopologyDomains, key: str) -> Floats:
-    """The largest sum of seats in one nested domain, for each outer one."""
-    inner = seating.cluster.labels(key).astype(np.int64)
+def _best_nested(placement: PartialPlacement, seats: Ints, domains: TopologyDomains, key: str) -> Floats:
+    """The largest sum of seats in one domain of another key, for each of these domains."""
+    inner = placement.cluster.labels(key).astype(np.int64)
     width = int(inner.max(initial=0)) + 1
     pair = np.where(inner > 0, domains.ids * width + inner, 0)
     sums = np.bincount(pair, weights=seats, minlength=domains.size * width)
@@ -105,38 +105,44 @@ def _best_part(seating: PartialPlacement, seats: Ints, domains: TopologyDomains,
     return sums.reshape(domains.size, width).max(axis=1)
 
 
-def able_domains(seating: PartialPlacement, goal: Goal, domains: TopologyDomains, found: DomainCapacity) -> Ints:
-    """The domains in which the counts allow a group's minimum; only one if members are there already."""
-    able = np.flatnonzero(found.able & (found.pods > 0))
-    able = able[able > 0]
-    if goal.pin is not None:
-        pinned = seating.cluster.label_id(domains.key, goal.pin) if goal.pin else 0
-        able = able[able == pinned]
-    return able
+def feasible_domains(
+    placement: PartialPlacement, request: GroupRequest, domains: TopologyDomains, capacity: DomainCapacity
+) -> Ints:
+    """The domains in which the counts allow a group's minimum; only the one in use if members are bound already."""
+    feasible = np.flatnonzero(capacity.feasible & (capacity.pods > 0))
+    feasible = feasible[feasible > 0]
+    if request.pin is not None:
+        pinned = placement.cluster.label_id(domains.key, request.pin) if request.pin else 0
+        feasible = feasible[feasible == pinned]
+    return feasible
 
 
 def ranked(
-    seating: PartialPlacement, goal: Goal, domains: TopologyDomains, found: DomainCapacity, *, only_best: bool = False
+    placement: PartialPlacement,
+    request: GroupRequest,
+    domains: TopologyDomains,
+    capacity: DomainCapacity,
+    *,
+    only_best: bool = False,
 ) -> list[tuple[int, int]]:
-    """The able domains as (score, value), best first."""
-    able = able_domains(seating, goal, domains, found)
-    if len(able) < 2:
-        return [(0, int(value)) for value in able]
-    scores = score(seating, domains, able, goal.bound + found.pods[able], found.usage[:, able])
+    """The feasible domains as (score, value id), best first."""
+    feasible = feasible_domains(placement, request, domains, capacity)
+    if len(feasible) < 2:
+        return [(0, int(value)) for value in feasible]
+    scores = score(placement, domains, feasible, request.bound + capacity.pods[feasible], capacity.usage[:, feasible])
     if only_best:
         top = scores == scores.max()
-        able, scores = able[top], scores[top]
-    seed, label = seating.cluster.seed, seating.cluster.label_column(domains.key).values
-    order = sorted(
-        (-points, domain_rank(seed, label[value]), value)
-        for points, value in zip(scores.tolist(), able.tolist(), strict=True)
-    )
+        feasible, scores = feasible[top], scores[top]
+    seed, label = placement.cluster.seed, placement.cluster.label_column(domains.key).values
+    points: list[int] = scores.tolist()
+    values: list[int] = feasible.tolist()
+    order = sorted((-each, domain_rank(seed, label[value]), value) for each, value in zip(points, values, strict=True))
     return [(-negative, value) for negative, _, value in order]
 
 
-def score(seating: PartialPlacement, domains: TopologyDomains, values: Ints, pods: Floats, usage: Floats) -> Ints:
+def score(placement: PartialPlacement, domains: TopologyDomains, values: Ints, pods: Floats, usage: Floats) -> Ints:
     """Pods in the domain, scaled to the best, plus how full cpu and memory would be."""
-    cluster = seating.cluster
+    cluster = placement.cluster
     top = max(float(pods.max(initial=0)), 1.0)
     counted = (pods * 100 // top).astype(np.int64)
     total = np.zeros(len(values), dtype=np.int64)

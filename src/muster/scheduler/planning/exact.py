@@ -1,12 +1,12 @@
-"""Exact answers to a packing question: counting first, then every distinct way.
+"""Exact answers to a packing instance: bounds first, then a complete search (pattern formulation of bin packing).
 
-Nodes that are alike form a class. A pattern is a largest set of pods that one node of a class can
-take; every packing is covered by a choice of one pattern per node. Two things follow:
+Equal nodes form a class. A pattern is a maximal set of pods that one node of a class can take; every packing is
+covered by a choice of one pattern per node. Two things follow:
 
-- For any weights of the types, the demand weighs at most as much as the best patterns of all nodes
-  together. Weights for which it weighs more are a certificate of infeasibility.
-- Trying, class by class, every number of nodes for every pattern is a complete search. States that
-  failed are remembered, and one that asks for no less than a failed one fails too.
+- For any weights of the item types, the pods that fit weigh at most as much as the best patterns of all nodes
+  together. Weights for which the needed pods weigh more are a dual certificate of infeasibility.
+- Trying, class by class, every number of nodes for every pattern is a complete search. Failed states are remembered,
+  and a state that needs no less than a failed one fails too.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from muster.scheduler.planning.first_fit import finish
 from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
 
+Floats = NDArray[np.float64]
+
+# A step is about 40 microseconds of work: so many patterns are generated, or classes evaluated, in one.
 PATTERNS_PER_STEP = 8
 
 
 CLASSES_PER_STEP = 8
 
 
-SEARCH_COST = 2
+SEARCH_COST = 2  # steps for one state of the complete search
 
 
 MAX_PATTERNS = 4000
@@ -36,21 +39,21 @@ MAX_PATTERNS = 4000
 MAX_DEPTH = 200
 
 
-ROUNDS = 60
+ROUNDS = 60  # of the weight update
 
 
-WARM_UP = 20
+WARM_UP = 20  # rounds whose patterns are not averaged into the fractional packing
 
 
-KEPT_PARTS = (1.0, 0.8, 0.5)
+KEPT_PARTS = (1.0, 0.8, 0.5)  # of the fractional packing that rounding starts from
 
 
-MEMORY = 64
+MOST_REMEMBERED = 64  # failed states for one class, pattern and number of nodes
 
 
 @dataclass(frozen=True, slots=True)
 class DualCertificate:
-    """A certificate: the demand weighs `required`, the nodes hold at most `available`."""
+    """Weights per item type under which the needed pods weigh `required` and the nodes hold at most `available`."""
 
     weights: tuple[int, ...]
     available: int
@@ -59,7 +62,7 @@ class DualCertificate:
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """Nothing was left to try."""
+    """The complete search found nothing."""
 
     classes: int
     steps: int
@@ -67,35 +70,44 @@ class Exhausted:
 
 @dataclass(slots=True)
 class BudgetSpent:
-    """The budget, or the number of patterns, ended first."""
+    """The budget, or the limit on patterns, was reached first."""
 
 
 Answer = NDArray[np.int64] | DualCertificate | Exhausted | BudgetSpent
 
 
-def decide(question: PackingInstance, budget: Budget) -> Answer:
-    """Counts per type and node; or a certificate; or the record of a complete search; or nothing."""
+Counts = tuple[int, ...]  # of each type, still to be covered
+
+
+State = tuple[int, int, int]  # class, first pattern that may be used, nodes left in the class
+
+
+Bound = tuple[tuple[int, ...], list[int], list[int]]  # weights, best of each class, sum over this class and later ones
+
+
+def decide(instance: PackingInstance, budget: Budget) -> Answer:
+    """Counts per type and node; or a dual certificate; or the record of a complete search; or that the budget ended."""
     before = budget.spent
-    classes, member_of, sizes = _classes(question)
-    patterns = _patterns(question, classes, budget)
+    classes, member_of, sizes = _classes(instance)
+    patterns = _patterns(instance, classes, budget)
     if patterns is None:
-        weighed = _coarse(question)
-        return weighed or BudgetSpent()
-    cover = _Cover(question, patterns, sizes, budget)
-    weighed = cover.certificate()
-    if weighed is not None:
-        return weighed
+        certificate = _coarse(instance)
+        return certificate or BudgetSpent()
+    cover = _Cover(instance, patterns, sizes, budget)
+    certificate = cover.certificate()
+    if certificate is not None:
+        return certificate
     rounded = cover.round(member_of)
     if rounded is not None:
         return rounded
-    if cover.search(0, 0, int(sizes[0]) if len(sizes) else 0, tuple(question.counts), 0):
+    if cover.search(0, 0, int(sizes[0]) if len(sizes) else 0, tuple(instance.counts), 0):
         return cover.placement(member_of)
     return BudgetSpent() if cover.gave_up else Exhausted(len(sizes), budget.spent - before)
 
 
-def _classes(question: PackingInstance) -> tuple[Ints, Ints, Ints]:
+def _classes(instance: PackingInstance) -> tuple[Ints, Ints, Ints]:
     """One representative node per class, the class of each node, and the size of each class."""
-    columns = np.vstack((question.free, question.fits.astype(np.int64)))
+    columns = np.vstack((instance.free, instance.fits.astype(np.int64)))
     order = np.lexsort(columns[::-1])
     ordered = columns[:, order]
     fresh = np.ones(len(order), dtype=bool)
@@ -105,28 +117,30 @@ def _classes(question: PackingInstance) -> tuple[Ints, Ints, Ints]:
     return order[fresh], member_of, np.bincount(member_of)
 
 
-def _patterns(question: PackingInstance, classes: Ints, budget: Budget) -> list[Ints] | None:
+def _patterns(instance: PackingInstance, classes: Ints, budget: Budget) -> list[Ints] | None:
     """The maximal patterns of every class, or None when there are too many."""
-    requests = [tuple(int(v) for v in row) for row in question.requests]
-    limits = question.counts
+    requests = [tuple(int(v) for v in row) for row in instance.requests]
+    limits = instance.counts
     found: list[Ints] = []
     total = 0
     for node in classes:
-        free = [int(v) for v in question.free[:, node]]
-        usable = [at for at in range(question.types) if question.fits[at, node]]
+        free = [int(v) for v in instance.free[:, node]]
+        usable = [at for at in range(instance.types) if instance.fits[at, node]]
         usable.sort(key=lambda at: -sum(requests[at]))
-        maker = _PatternMaker(requests, limits, usable, question.types)
-        maker.fill(0, free, [0] * question.types)
-        if maker.overflow:
+        generator = _PatternGenerator(requests, limits, usable, instance.types)
+        generator.fill(0, free, [0] * instance.types)
+        if generator.overflow:
             return None
-        total += len(maker.found)
-        if not budget.spend(1 + len(maker.found) // PATTERNS_PER_STEP) or total > MAX_PATTERNS:
+        total += len(generator.found)
+        if not budget.spend(1 + len(generator.found) // PATTERNS_PER_STEP) or total > MAX_PATTERNS:
             return None
-        found.append(np.array(maker.found, dtype=np.int64).reshape(len(maker.found), question.types))
+        found.append(np.array(generator.found, dtype=np.int64).reshape(len(generator.found), instance.types))
     return found
 
 
-class _PatternMaker:
+class _PatternGenerator:
+    """Generates the maximal patterns of one node."""
+
     def __init__(self, requests: list[tuple[int, ...]], limits: list[int], usable: list[int], types: int) -> None:
         self.requests, self.limits, self.usable, self.types = requests, limits, usable, types
         self.found: list[tuple[int, ...]] = []
@@ -134,6 +148,7 @@ class _PatternMaker:
         self.overflow = False
 
     def fill(self, position: int, free: list[int], pattern: list[int]) -> None:
+        """Extend a pattern by every count of the types from `position` on."""
         self.visits += 1
         if self.visits > MAX_PATTERNS:
             self.overflow = True
@@ -164,62 +179,62 @@ class _PatternMaker:
         return any(pattern[at] < self.limits[at] and self._most(at, free) > 0 for at in self.usable)
 
 
-def _coarse(question: PackingInstance) -> DualCertificate | None:
+def _coarse(instance: PackingInstance) -> DualCertificate | None:
     """Certificates that need no patterns: each type alone, and each resource as a sum."""
     seats = np.array(
-        [question.seats(question.free, at).clip(max=question.counts[at]).sum() for at in range(question.types)]
+        [instance.seats(instance.free, at).clip(max=instance.counts[at]).sum() for at in range(instance.types)]
     )
-    for at in range(question.types):
-        if question.owner[at] < 0 and seats[at] < question.counts[at]:
-            weights = tuple(int(other == at) for other in range(question.types))
-            return DualCertificate(weights, int(seats[at]), question.counts[at])
-    for row in range(question.free.shape[0]):
-        weights = tuple(int(v) for v in question.requests[:, row])
-        available = int(question.free[row].sum())
-        required = weight_of_need(question, weights, question.counts)
+    for at in range(instance.types):
+        if instance.owner[at] < 0 and seats[at] < instance.counts[at]:
+            weights = tuple(int(other == at) for other in range(instance.types))
+            return DualCertificate(weights, int(seats[at]), instance.counts[at])
+    for row in range(instance.free.shape[0]):
+        weights = tuple(int(v) for v in instance.requests[:, row])
+        available = int(instance.free[row].sum())
+        required = weight_of_need(instance, weights, instance.counts)
         if available < required:
             return DualCertificate(weights, available, required)
     return None
 
 
-def weight_of_need(question: PackingInstance, weights: tuple[int, ...], counts: list[int] | tuple[int, ...]) -> int:
-    """The least that what is still needed can weigh; a load that may choose takes its lightest members."""
-    total = sum(w * c for w, c, owner in zip(weights, counts, question.owner, strict=True) if owner < 0)
-    for load, need in enumerate(question.needs):
-        types = [at for at, owner in enumerate(question.owner) if owner == load]
-        missing = need - sum(question.counts[at] - counts[at] for at in types)
+def weight_of_need(instance: PackingInstance, weights: tuple[int, ...], counts: list[int] | tuple[int, ...]) -> int:
+    """The least weight of what is still needed; a PodGroup that may choose counts with its lightest pods."""
+    total = sum(w * c for w, c, owner in zip(weights, counts, instance.owner, strict=True) if owner < 0)
+    for chooser, need in enumerate(instance.needs):
+        types = [at for at, owner in enumerate(instance.owner) if owner == chooser]
+        missing = need - sum(instance.counts[at] - counts[at] for at in types)
         for at in sorted(types, key=lambda at: weights[at]):
-            took = min(max(missing, 0), counts[at])
-            total += weights[at] * took
-            missing -= took
+            count = min(max(missing, 0), counts[at])
+            total += weights[at] * count
+            missing -= count
     return total
 
 
 @dataclass(slots=True)
 class _Cover:
-    """Choose how many nodes of each class take which pattern, so that the patterns cover the need."""
+    """The covering problem: how many nodes of each class take which pattern, so that together they cover the need."""
 
-    question: PackingInstance
+    instance: PackingInstance
     patterns: list[Ints]
     sizes: Ints
     budget: Budget
     gave_up: bool = False
-    chosen: list[tuple[int, int, int]] = field(default_factory=list)  # class, pattern, nodes
-    failed: dict[tuple[int, int, int], list[tuple[int, ...]]] = field(default_factory=dict)
-    bounds: list[tuple[tuple[int, ...], list[int], list[int]]] = field(default_factory=list)
-    usage: list[NDArray[np.float64]] = field(default_factory=list)  # how often the rounds chose each pattern
+    chosen: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])  # class, pattern, nodes
+    failed: dict[State, list[Counts]] = field(default_factory=dict[State, list[Counts]])
+    bounds: list[Bound] = field(default_factory=list[Bound])
+    usage: list[Floats] = field(default_factory=list[Floats])  # nodes per pattern, averaged over the rounds
 
     def certificate(self) -> DualCertificate | None:
-        """Weights under which the need weighs more than the nodes hold, if the rounds find some."""
-        question = self.question
-        types = question.types
+        """Weights under which the need weighs more than the nodes hold, if any are found."""
+        instance = self.instance
+        types = instance.types
         candidates = [tuple(int(at == other) for other in range(types)) for at in range(types)]
-        candidates += [tuple(int(v) for v in question.requests[:, row]) for row in range(question.free.shape[0])]
+        candidates += [tuple(int(v) for v in instance.requests[:, row]) for row in range(instance.free.shape[0])]
         for weights in candidates:
-            weighed = self._weigh(weights)
-            if weighed is not None:
-                return weighed
-        return self._rounds()
+            certificate = self._weigh(weights)
+            if certificate is not None:
+                return certificate
+        return self._update_weights()
 
     def _weigh(self, weights: tuple[int, ...]) -> DualCertificate | None:
         best = [int((found @ np.array(weights, dtype=np.int64)).max(initial=0)) for found in self.patterns]
@@ -227,20 +242,20 @@ class _Cover:
         for value, size in zip(reversed(best), reversed(self.sizes.tolist()), strict=True):
             suffix.append(suffix[-1] + value * size)
         suffix.reverse()
-        required = weight_of_need(self.question, weights, self.question.counts)
+        required = weight_of_need(self.instance, weights, self.instance.counts)
         if suffix[0] < required:
             return DualCertificate(weights, suffix[0], required)
         self.bounds.append((weights, best, suffix))
         return None
 
-    def _rounds(self) -> DualCertificate | None:
-        """Raise the weight of what the best patterns leave uncovered, and look again."""
-        question = self.question
-        if not self.patterns or question.types < 2:
+    def _update_weights(self) -> DualCertificate | None:
+        """Multiplicative weights: raise the weight of what the best patterns leave uncovered, and evaluate again."""
+        instance = self.instance
+        if not self.patterns or instance.types < 2:
             return None
         stacked = np.vstack(self.patterns)
         starts = np.concatenate(([0], np.cumsum([len(found) for found in self.patterns])[:-1]))
-        need = np.maximum(np.asarray(question.preferred, dtype=np.float64), 0.5)
+        need = np.maximum(np.asarray(instance.preferred, dtype=np.float64), 0.5)
         weights = 1.0 / need
         self.usage = [np.zeros(len(found)) for found in self.patterns]
         tightest, kept = np.inf, None
@@ -252,7 +267,7 @@ class _Cover:
             ratio = float(best @ self.sizes) / float(weights @ need)
             if ratio < tightest:
                 tightest, kept = ratio, weights
-            cover = np.zeros(question.types)
+            cover = np.zeros(instance.types)
             for at, (start, found) in enumerate(zip(starts, self.patterns, strict=True)):
                 best_here = int(np.argmax(values[start : start + len(found)]))
                 cover += self.sizes[at] * found[best_here]
@@ -264,7 +279,7 @@ class _Cover:
         return self._weigh(scaled) if scaled else None
 
     def round(self, member_of: Ints) -> Ints | None:
-        """The rounds share the nodes out in fractions: keep the whole parts and seat the rest quickly."""
+        """Round the fractional packing: keep the whole parts and place the rest by first fit."""
         for keep in KEPT_PARTS if self.usage else ():
             if self.budget.exhausted:
                 return None
@@ -274,13 +289,13 @@ class _Cover:
                 self.chosen += [(at, int(index), int(whole[index])) for index in np.flatnonzero(whole)]
             start = self.placement(member_of)
             self.chosen = []
-            placed = finish(self.question, start, self.question.counts, self.budget)
+            placed = finish(self.instance, start, self.instance.counts, self.budget)
             if placed is not None:
                 return placed
         return None
 
     def search(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> bool:
-        """Whether the nodes from this one on can cover the counts; patterns before `first` are done with."""
+        """Whether the nodes from this one on can cover the counts; patterns before `first` are not used again."""
         if self._done(counts):
             return True
         while left == 0 and at + 1 < len(self.patterns):
@@ -298,7 +313,7 @@ class _Cover:
             return False
         if self._branch(at, first, left, counts, depth):
             return True
-        if not self.gave_up and len(known) < MEMORY:
+        if not self.gave_up and len(known) < MOST_REMEMBERED:
             known.append(counts)
         return False
 
@@ -320,38 +335,38 @@ class _Cover:
         return False
 
     def _done(self, counts: tuple[int, ...]) -> bool:
-        question = self.question
-        spare = [-need for need in question.needs]
-        for at, (left, owner) in enumerate(zip(counts, question.owner, strict=True)):
+        instance = self.instance
+        spare = [-need for need in instance.needs]
+        for at, (left, owner) in enumerate(zip(counts, instance.owner, strict=True)):
             if owner < 0:
                 if left:
                     return False
             else:
-                spare[owner] += question.counts[at] - left
+                spare[owner] += instance.counts[at] - left
         return all(value >= 0 for value in spare)
 
     def _too_heavy(self, at: int, left: int, counts: tuple[int, ...]) -> bool:
         for weights, best, suffix in self.bounds:
-            if left * best[at] + suffix[at + 1] < weight_of_need(self.question, weights, counts):
+            if left * best[at] + suffix[at + 1] < weight_of_need(self.instance, weights, counts):
                 return True
         return False
 
     def placement(self, member_of: Ints) -> Ints:
         """From chosen patterns to counts per type and node, cut down to what is needed."""
-        question = self.question
-        placed = np.zeros((question.types, len(question.nodes)), dtype=np.int64)
-        left = list(question.counts)
-        missing = list(question.needs)
+        instance = self.instance
+        placed = np.zeros((instance.types, len(instance.nodes)), dtype=np.int64)
+        left = list(instance.counts)
+        missing = list(instance.needs)
         queues = {at: list(np.flatnonzero(member_of == at)) for at in {entry[0] for entry in self.chosen}}
         for at, index, nodes in self.chosen:
             pattern = self.patterns[at][index].tolist()
             for _ in range(nodes):
                 node = queues[at].pop()
                 for kind, amount in enumerate(pattern):
-                    owner = question.owner[kind]
-                    took = min(amount, left[kind], missing[owner] if owner >= 0 else amount)
-                    placed[kind, node] = took
-                    left[kind] -= took
+                    owner = instance.owner[kind]
+                    count = min(amount, left[kind], missing[owner] if owner >= 0 else amount)
+                    placed[kind, node] = count
+                    left[kind] -= count
                     if owner >= 0:
-                        missing[owner] -= took
+                        missing[owner] -= count
         return placed

@@ -1,4 +1,4 @@
-"""Quick packing of a question: largest first, tightest node first, in a few different orders.
+"""Heuristic packing of an instance: largest item types first, tightest nodes first, in a few different orders.
 
 Each attempt is a handful of array passes. An attempt that fails proves nothing; `exact` does that.
 """
@@ -17,44 +17,44 @@ from muster.scheduler.planning.packing_instance import PackingInstance
 Floats = NDArray[np.float64]
 
 
-TYPE_COST = 2
+TYPE_COST = 2  # steps for one type in one attempt
 
 
-def pack(question: PackingInstance, budget: Budget) -> Ints | None:
-    """Counts per type and node that satisfy the question, or None when no attempt succeeds."""
-    start = np.zeros((question.types, len(question.nodes)), dtype=np.int64)
-    if not question.types:
+def pack(instance: PackingInstance, budget: Budget) -> Ints | None:
+    """Counts per type and node that solve the instance, or None when no attempt succeeds."""
+    start = np.zeros((instance.types, len(instance.nodes)), dtype=np.int64)
+    if not instance.types:
         return start
-    wishes = [question.preferred, question.counts] if question.needs else [question.counts]
-    for wish in wishes:
-        placed = finish(question, start, wish, budget)
+    # Where PodGroups may choose, first the pods that they prefer.
+    for limits in [instance.preferred, instance.counts] if instance.needs else [instance.counts]:
+        placed = finish(instance, start, limits, budget)
         if placed is not None:
             return placed
     return None
 
 
-def finish(question: PackingInstance, start: Ints, wish: Sequence[int], budget: Budget) -> Ints | None:
-    """Seat what `start` leaves open of a wish, beside what it seats already."""
-    free = question.free - question.requests.T @ start
-    scale = np.maximum(question.free.sum(axis=1), 1).astype(np.float64)
-    for order in _orders(question, free, scale):
+def finish(instance: PackingInstance, start: Ints, limits: Sequence[int], budget: Budget) -> Ints | None:
+    """Place what `start` leaves unplaced, at most `limits` of each type, beside what it places already."""
+    free = instance.free - instance.requests.T @ start
+    scale = np.maximum(instance.free.sum(axis=1), 1).astype(np.float64)
+    for order in _orders(instance, free, scale):
         for tight in (True, False):
-            if not budget.spend(TYPE_COST * question.types):
+            if not budget.spend(TYPE_COST * instance.types):
                 return None
-            placed = _attempt(question, start, free, order, wish, scale, tight)
+            placed = _attempt(instance, start, free, order, limits, scale, tight)
             if placed is not None:
                 return placed
     return None
 
 
-def _orders(question: PackingInstance, free: Ints, scale: Floats) -> Iterator[Sequence[int]]:
-    """Orders of types worth trying: by dominant share, by scarcity of seats, by size of scope."""
-    share = (question.requests / scale).max(axis=1)
-    total = np.array([question.seats(free, at).sum() for at in range(question.types)], dtype=np.float64)
-    scarcity = total / np.maximum(np.asarray(question.counts), 1)
-    room = question.fits.sum(axis=1)
+def _orders(instance: PackingInstance, free: Ints, scale: Floats) -> Iterator[Sequence[int]]:
+    """Orders of types worth trying: by dominant share, by scarcity of seats, by number of nodes."""
+    share = (instance.requests / scale).max(axis=1)
+    total = np.array([instance.seats(free, at).sum() for at in range(instance.types)], dtype=np.float64)
+    scarcity = total / np.maximum(np.asarray(instance.counts), 1)
+    nodes = instance.fits.sum(axis=1)
     tried: set[tuple[int, ...]] = set()
-    for keys in ((-share,), (scarcity,), (-share, room), (-question.requests.sum(axis=1), scarcity)):
+    for keys in ((-share,), (scarcity,), (-share, nodes), (-instance.requests.sum(axis=1), scarcity)):
         order = tuple(int(at) for at in np.lexsort(keys))
         if order not in tried:
             tried.add(order)
@@ -62,50 +62,50 @@ def _orders(question: PackingInstance, free: Ints, scale: Floats) -> Iterator[Se
 
 
 def _attempt(
-    question: PackingInstance,
+    instance: PackingInstance,
     start: Ints,
     free: Ints,
     order: Sequence[int],
-    wish: Sequence[int],
+    limits: Sequence[int],
     scale: Floats,
     tight: bool,
 ) -> Ints | None:
     free, placed = free.copy(), start.copy()
-    seated: list[int] = start.sum(axis=1).tolist()
-    missing = list(question.needs)
-    for at, owner in enumerate(question.owner):
+    started: list[int] = start.sum(axis=1).tolist()
+    missing = list(instance.needs)
+    for at, owner in enumerate(instance.owner):
         if owner >= 0:
-            missing[owner] -= seated[at]
+            missing[owner] -= started[at]
     for at in order:
-        owner = question.owner[at]
-        want = wish[at] - seated[at]
+        owner = instance.owner[at]
+        wanted = limits[at] - started[at]
         if owner >= 0:
-            want = min(want, missing[owner])
-        if want <= 0:
+            wanted = min(wanted, missing[owner])
+        if wanted <= 0:
             continue
-        seats = question.seats(free, at)
-        taken = _take(question, seats, free, at, want, scale, tight)
-        got = int(taken.sum())
+        seats = instance.seats(free, at)
+        taken = _take(instance, seats, free, at, wanted, scale, tight)
+        count = int(taken.sum())
         if owner >= 0:
-            missing[owner] -= got
-        elif got < want:
+            missing[owner] -= count
+        elif count < wanted:
             return None
         placed[at] += taken
-        free -= question.requests[at][:, None] * taken
+        free -= instance.requests[at][:, None] * taken
     return None if any(left > 0 for left in missing) else placed
 
 
-def _take(question: PackingInstance, seats: Ints, free: Ints, at: int, want: int, scale: Floats, tight: bool) -> Ints:
-    """Up to `want` seats, the nodes with the least to spare first."""
+def _take(instance: PackingInstance, seats: Ints, free: Ints, at: int, wanted: int, scale: Floats, tight: bool) -> Ints:
+    """Up to `wanted` seats, on the nodes with the least to spare first."""
     if tight:
-        key = np.minimum(seats, want).astype(np.float64)
+        key = np.minimum(seats, wanted).astype(np.float64)
     else:
-        rest = free - question.requests[at][:, None] * np.minimum(seats, want)
+        rest = free - instance.requests[at][:, None] * np.minimum(seats, wanted)
         key = (rest / scale[:, None]).sum(axis=0)
     usable = np.flatnonzero(seats)
-    order = usable[np.lexsort((question.board.rank[question.nodes[usable]], key[usable]))]
-    sorted_seats = np.minimum(seats[order], want)
+    order = usable[np.lexsort((instance.matrix.rank[instance.nodes[usable]], key[usable]))]
+    sorted_seats = np.minimum(seats[order], wanted)
     before = np.cumsum(sorted_seats) - sorted_seats
     taken = np.zeros_like(seats)
-    taken[order] = np.clip(want - before, 0, sorted_seats)
+    taken[order] = np.clip(wanted - before, 0, sorted_seats)
     return taken

@@ -1,8 +1,8 @@
-"""The quick way to a plan: seats by score, hardest child first, domains by score, then extras.
+"""Greedy placement: nodes by score, hardest child first, domains by score, then extras.
 
-`secure` places minima only. It places nothing where counting already says no, and takes back what it
-placed when it fails; a failure here proves nothing. `complete` then adds further children of branches
-whose minimum holds, and `fill` the remaining members of groups that run.
+`place_minimum` places minima only. It places nothing where counting already shows that there is no room, and undoes
+what it placed when it fails; a failure here proves nothing. `add_children` then places further children of composites
+whose minimum holds, and `add_extras` the remaining members of satisfied groups.
 """
 
 from __future__ import annotations
@@ -12,9 +12,17 @@ from itertools import groupby
 
 import numpy as np
 
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, admissible_leaves
 from muster.scheduler.placement.verdict import Budget, DomainsEvaluated
-from muster.scheduler.planning.domains import DomainCapacity, TopologyDomains, able_domains, potential, ranked, score
-from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, all_leaves
+from muster.scheduler.planning.domains import (
+    DomainCapacity,
+    TopologyDomains,
+    capacity_of,
+    feasible_domains,
+    ranked,
+    score,
+)
 from muster.scheduler.planning.node_matrix import Mask
 from muster.scheduler.planning.partial_placement import Mark, PartialPlacement, narrowed
 from muster.scheduler.planning.seat_bounds import most
@@ -22,127 +30,133 @@ from muster.scheduler.planning.seat_bounds import most
 MOST_DOMAINS_COMPARED = 8
 
 
-MOST_DOMAINS_TRIED = 64  # the search after this one knows which domains are alike
+MOST_DOMAINS_TRIED = 64  # the tree search, which comes next, tries domains that are alike only once
 
 
-WORTH_COUNTING = 16
+WORTH_COUNTING = 16  # members from which on counting costs less than placing them in vain
 
 
 PODS_PER_STEP = 16
 
 
-Rescue = Callable[[Goal, "Mask | None"], bool]
+Search = Callable[[GroupRequest, "Mask | None"], bool]
 
 
 class Greedy:
-    def __init__(self, seating: PartialPlacement, budget: Budget, judging: DomainsEvaluated | None = None) -> None:
-        self.placement = seating
+    """Places requests on a partial placement by score."""
+
+    def __init__(self, placement: PartialPlacement, budget: Budget, evaluated: DomainsEvaluated | None = None) -> None:
+        self.placement = placement
         self.budget = budget
-        self.judging = judging
-        self._burdens: dict[int, float] = {}
+        self.evaluated = evaluated
+        self._minimum_shares: dict[GroupRequest, float] = {}
+        self._shares: dict[Shape, float] = {}
 
     # --- minima ----------------------------------------------------------------------------------
 
-    def place_minimum(self, goal: Goal, mask: Mask | None) -> bool:
-        """Seat what the minimum of a group needs; all of it or nothing."""
+    def place_minimum(self, request: GroupRequest, nodes: Mask | None) -> bool:
+        """Place what the minimum of a group needs; all of it or nothing."""
         mark = self.placement.mark()
-        held = self._in_some_domain(goal, mask) if goal.topology else self._inside(goal, mask)
-        if held:
-            self.placement.mark_satisfied(goal)
+        satisfied = self._in_some_domain(request, nodes) if request.topology else self._inside(request, nodes)
+        if satisfied:
+            self.placement.mark_satisfied(request)
         else:
             self.placement.undo(mark)
-        return held
+        return satisfied
 
-    def _inside(self, goal: Goal, mask: Mask | None) -> bool:
-        if isinstance(goal, LeafGoal):
-            return self._leaf(goal, mask)
-        if goal.need == 0:
+    def _inside(self, request: GroupRequest, nodes: Mask | None) -> bool:
+        if isinstance(request, PodGroupRequest):
+            return self._place_leaf(request, nodes)
+        if request.need == 0:
             return True
-        return self._children(goal.need, self.in_order(goal), mask)
+        return self._place_children(request.need, self.ordered_children(request), nodes)
 
-    def in_order(self, goal: BranchGoal) -> list[Goal]:
-        """If all children are needed the hardest goes first, else those of high priority and then the easiest."""
-        if goal.need == len(goal.open):
-            return sorted(goal.open, key=self.burden, reverse=True)
-        return sorted(goal.open, key=self._eagerness)
+    def ordered_children(self, request: CompositeRequest) -> list[GroupRequest]:
+        """If all open children are needed the hardest first, else those of high priority and then the easiest."""
+        if request.need == len(request.open):
+            return sorted(request.open, key=self.minimum_share, reverse=True)
+        return sorted(request.open, key=self._priority_then_share)
 
-    def _eagerness(self, goal: Goal) -> tuple[int, float]:
-        return -top_priority(goal), self.burden(goal)
+    def _priority_then_share(self, request: GroupRequest) -> tuple[int, float]:
+        return -highest_priority(request), self.minimum_share(request)
 
-    def _children(self, need: int, children: Sequence[Goal], mask: Mask | None) -> bool:
-        """Go round until enough hold or a round changes nothing: one child may wait for another's pods."""
+    def _place_children(self, need: int, children: Sequence[GroupRequest], nodes: Mask | None) -> bool:
+        """Repeat until enough are satisfied or a round changes nothing: one child may require another's pods."""
         waiting = list(children)
         while need > 0:
-            left = []
+            left: list[GroupRequest] = []
             for child in waiting:
-                if need > 0 and self.place_minimum(child, mask):
+                if need > 0 and self.place_minimum(child, nodes):
                     need -= 1
                 else:
                     left.append(child)
             if need <= 0:
                 return True
-            if len(left) == len(waiting) or not self._dependent(left):
+            if len(left) == len(waiting) or not self._depend_on_pods(left):
                 return False
             waiting = left
         return True
 
-    def _dependent(self, goals: Sequence[Goal]) -> bool:
-        shapes = self.placement.shapes
+    def _depend_on_pods(self, requests: Sequence[GroupRequest]) -> bool:
         return any(
-            not self.placement.trial.independent(shapes[lot.shape])
-            for goal in goals
-            for leaf in all_leaves(goal)
-            for lot in leaf.lots
+            not self.placement.trial.independent(pods.shape)
+            for request in requests
+            for leaf in admissible_leaves(request)
+            for pods in leaf.identical
         )
 
-    def _leaf(self, leaf: LeafGoal, mask: Mask | None) -> bool:
-        if len(leaf.lots) == 1:
-            return self._enough_seats(leaf, mask) and self.placement.take(leaf, 0, leaf.need, mask) == leaf.need
-        return self.seat_lots(leaf, leaf.need, mask) == 0
+    def _place_leaf(self, leaf: PodGroupRequest, nodes: Mask | None) -> bool:
+        if len(leaf.identical) == 1:
+            (pods,) = leaf.identical
+            return self._enough_seats(leaf, nodes) and self.placement.place_best(pods, leaf.need, nodes) == leaf.need
+        return self.place_members(leaf, leaf.need, nodes) == 0
 
-    def seat_lots(self, leaf: LeafGoal, missing: int, mask: Mask | None) -> int:
-        """Seat up to `missing` more members, those that come first if possible; how many found no seat."""
-        order = sorted(range(len(leaf.lots)), key=lambda at: -self.share(leaf.lots[at].shape))
-        for wish in ([lot.preferred for lot in leaf.lots], [lot.count for lot in leaf.lots]):
-            missing = self._lots(leaf, order, wish, missing, mask)
+    def place_members(self, leaf: PodGroupRequest, missing: int, nodes: Mask | None) -> int:
+        """Place up to `missing` more members, the preferred ones if possible; how many could not be placed."""
+        order = sorted(range(len(leaf.identical)), key=lambda at: -self.dominant_share(leaf.identical[at].shape))
+        for limits in ([pods.preferred for pods in leaf.identical], [pods.count for pods in leaf.identical]):
+            missing = self._place_up_to(leaf, order, limits, missing, nodes)
         return missing
 
-    def _enough_seats(self, leaf: LeafGoal, mask: Mask | None) -> bool:
+    def _enough_seats(self, leaf: PodGroupRequest, nodes: Mask | None) -> bool:
         """Counting first: a large gang that cannot fit is not placed pod by pod to find out."""
         if leaf.need < WORTH_COUNTING:
             return True
-        return most(self.placement.trial, self.placement.shapes[leaf.lots[0].shape], mask) >= leaf.need
+        return most(self.placement.trial, leaf.identical[0].shape, nodes) >= leaf.need
 
-    def _lots(self, leaf: LeafGoal, order: Sequence[int], wish: Sequence[int], missing: int, mask: Mask | None) -> int:
-        """Go round while it helps: a lot may need the pods of another to be there first."""
+    def _place_up_to(
+        self, leaf: PodGroupRequest, order: Sequence[int], limits: Sequence[int], missing: int, nodes: Mask | None
+    ) -> int:
+        """Repeat while pods are placed: pods of one shape may require those of another to be there first."""
         moved = True
         while moved and missing:
             moved = False
             for at in order:
-                want = min(wish[at] - self.placement.seated(leaf, at), missing)
-                got = self.placement.take(leaf, at, want, mask) if want > 0 else 0
-                missing -= got
-                moved = moved or got > 0
+                pods = leaf.identical[at]
+                wanted = min(limits[at] - self.placement.placed(pods), missing)
+                count = self.placement.place_best(pods, wanted, nodes) if wanted > 0 else 0
+                missing -= count
+                moved = moved or count > 0
         return missing
 
     # --- domains ---------------------------------------------------------------------------------
 
-    def _in_some_domain(self, goal: Goal, mask: Mask | None) -> bool:
-        """The domain of the best score in which the minimum holds."""
-        domains = TopologyDomains.of(self.placement, goal.topology, mask)
-        found = potential(self.placement, goal, domains)
-        exact = isinstance(goal, LeafGoal) and len(goal.lots) == 1 and self._counts_are_exact(goal)
-        if self.judging is not None and isinstance(goal, LeafGoal):
-            self.judging.domains += 1 if goal.pin is not None else domains.count
-            self.judging.feasible += len(able_domains(self.placement, goal, domains, found))
-        order = ranked(self.placement, goal, domains, found, only_best=exact)
+    def _in_some_domain(self, request: GroupRequest, nodes: Mask | None) -> bool:
+        """Place the minimum in the domain of the best score in which it holds."""
+        domains = TopologyDomains.of(self.placement, request.topology, nodes)
+        capacity = capacity_of(self.placement, request, domains)
+        exact = isinstance(request, PodGroupRequest) and self._counts_are_exact(request)
+        if self.evaluated is not None and isinstance(request, PodGroupRequest):
+            self.evaluated.domains += 1 if request.pin is not None else domains.count
+            self.evaluated.feasible += len(feasible_domains(self.placement, request, domains, capacity))
+        order = ranked(self.placement, request, domains, capacity, only_best=exact)
         order = order[:1] if exact else order
         best: tuple[int, int] | None = None
         compared = 0
         for tried, (_, value) in enumerate(order[:MOST_DOMAINS_TRIED]):
             if tried and not self.budget.spend():  # what succeeds at once costs nothing, however large the tree
                 break
-            outcome = self._try_domain(goal, value, domains, found, last=len(order) == 1)
+            outcome = self._try_domain(request, value, domains, capacity, last=len(order) == 1)
             if outcome is None:
                 continue
             if outcome < 0:
@@ -152,152 +166,150 @@ class Greedy:
                 best = outcome, value
             if compared >= MOST_DOMAINS_COMPARED:
                 break
-        return best is not None and self._settle(goal, best[1], domains)
+        return best is not None and self._place_in_domain(request, best[1], domains)
 
-    def _counts_are_exact(self, leaf: LeafGoal) -> bool:
-        return self.placement.trial.independent(self.placement.shapes[leaf.lots[0].shape])
+    def _counts_are_exact(self, leaf: PodGroupRequest) -> bool:
+        return len(leaf.identical) == 1 and self.placement.trial.independent(leaf.identical[0].shape)
 
-    def _settle(self, goal: Goal, value: int, domains: TopologyDomains) -> bool:
-        self.placement.choose(goal, value)
-        return self._inside(goal, narrowed(domains.inside, domains.ids, value))
+    def _place_in_domain(self, request: GroupRequest, value: int, domains: TopologyDomains) -> bool:
+        self.placement.choose_domain(request, value)
+        return self._inside(request, narrowed(domains.nodes, domains.ids, value))
 
     def _try_domain(
-        self, goal: Goal, value: int, domains: TopologyDomains, found: DomainCapacity, *, last: bool
+        self, request: GroupRequest, value: int, domains: TopologyDomains, capacity: DomainCapacity, *, last: bool
     ) -> int | None:
-        """None if the minimum does not hold there; -1 if it holds and nothing can be better (it stays seated);
-        else the score of the domain with extras, and nothing stays."""
-        seating = self.placement
-        mark = seating.mark()
-        if not self._settle(goal, value, domains):
-            self.budget.spend(self._placed(mark) // PODS_PER_STEP)
-            seating.undo(mark)
+        """None if the minimum does not hold there; -1 if it holds and nothing can be better (the pods stay placed);
+        else the score of the domain with extras, and everything is undone."""
+        placement = self.placement
+        mark = placement.mark()
+        if not self._place_in_domain(request, value, domains):
+            self.budget.spend(placement.placed_since(mark) // PODS_PER_STEP)
+            placement.undo(mark)
             return None
-        if last or self._placed(mark) >= found.pods[value]:
+        if last or placement.placed_since(mark) >= capacity.pods[value]:
             return -1
-        minimum = seating.mark()
-        inside = narrowed(domains.inside, domains.ids, value)
-        self._extras_inside(goal, inside)
-        placed = self._placed(mark)
-        if placed >= found.pods[value]:
-            seating.undo(minimum)
+        minimum = placement.mark()
+        self._add_extras_inside(request, narrowed(domains.nodes, domains.ids, value))
+        if placement.placed_since(mark) >= capacity.pods[value]:
+            placement.undo(minimum)
             return -1
-        reached = self._score(goal, value, domains, mark)
-        seating.undo(mark)
+        reached = self._domain_score(request, value, domains, mark)
+        placement.undo(mark)
         return reached
 
-    def _placed(self, mark: Mark) -> int:
-        return sum(len(slots) for _, _, slots in self.placement.since(mark))
+    def _domain_score(self, request: GroupRequest, value: int, domains: TopologyDomains, mark: Mark) -> int:
+        """The score of a domain with the pods that are placed there now, relative to all pending pods.
 
-    def _score(self, goal: Goal, value: int, domains: TopologyDomains, mark: Mark) -> int:
-        """The seats are on the trial, so they are part of the usage already; pods are scaled to the largest hope."""
-        pods = np.array([goal.bound + self._placed(mark), goal.bound + float(goal_size(goal))])
+        The pods are on the trial, so they are part of the usage already.
+        """
+        placed, pending = self.placement.placed_since(mark), float(pending_below(request))
+        pods = np.array([request.bound + placed, request.bound + pending])
         values = np.array([value, value])
         return int(score(self.placement, domains, values, pods, np.zeros((2, 2)))[0])
 
     # --- extras ----------------------------------------------------------------------------------
 
-    def scope_of(self, goal: Goal, mask: Mask | None) -> Mask | None:
-        """The nodes that later members of a group may use."""
-        if not goal.topology:
-            return mask
-        ids = self.placement.cluster.labels(goal.topology)
-        value = self.placement.domain_of(goal)
-        if value is None and goal.pin is not None:
-            value = self.placement.cluster.label_id(goal.topology, goal.pin) if goal.pin else 0
+    def nodes_for_extras(self, request: GroupRequest, nodes: Mask | None) -> Mask | None:
+        """The nodes that further members of a satisfied group may use."""
+        if not request.topology:
+            return nodes
+        ids = self.placement.cluster.labels(request.topology)
+        value = self.placement.domain_of(request)
+        if value is None and request.pin is not None:
+            value = self.placement.cluster.label_id(request.topology, request.pin) if request.pin else 0
         if value is None:
-            value = self._free_domain(goal, mask)
-        return narrowed(mask, ids, value) if value else np.zeros(len(ids), dtype=bool)
+            value = self._best_domain(request, nodes)
+        return narrowed(nodes, ids, value) if value else np.zeros(len(ids), dtype=bool)
 
-    def _free_domain(self, goal: Goal, mask: Mask | None) -> int:
-        """A domain for a group that holds without any running member: the best that takes at least one pod."""
-        domains = TopologyDomains.of(self.placement, goal.topology, mask)
-        order = ranked(self.placement, goal, domains, potential(self.placement, goal, domains))
+    def _best_domain(self, request: GroupRequest, nodes: Mask | None) -> int:
+        """A domain for a group that is satisfied without any running member: the best that takes at least one pod."""
+        domains = TopologyDomains.of(self.placement, request.topology, nodes)
+        order = ranked(self.placement, request, domains, capacity_of(self.placement, request, domains))
         if not order:
             return 0
-        self.placement.choose(goal, order[0][1])
+        self.placement.choose_domain(request, order[0][1])
         return order[0][1]
 
-    def add_children(self, goal: Goal, mask: Mask | None, rescue: Rescue) -> None:
-        """Further children of branches that hold, the easiest first."""
-        if isinstance(goal, LeafGoal):
+    def add_children(self, request: GroupRequest, nodes: Mask | None, search: Search) -> None:
+        """Further children of satisfied composites, the easiest first; `search` where greedy placement fails."""
+        if isinstance(request, PodGroupRequest):
             return
-        mask = self.scope_of(goal, mask)
-        for child in sorted(goal.open, key=self._eagerness):
-            if not self.placement.won(child) and not self.place_minimum(child, mask):
-                rescue(child, mask)
-        for child in goal.open:
-            if self.placement.won(child):
-                self.add_children(child, mask, rescue)
-        for child in goal.done:
-            self.add_children(child, mask, rescue)
+        nodes = self.nodes_for_extras(request, nodes)
+        for child in sorted(request.open, key=self._priority_then_share):
+            if not self.placement.is_satisfied(child) and not self.place_minimum(child, nodes):
+                search(child, nodes)
+        for child in request.open:
+            if self.placement.is_satisfied(child):
+                self.add_children(child, nodes, search)
+        for child in request.done:
+            self.add_children(child, nodes, search)
 
-    def add_extras(self, goal: Goal, mask: Mask | None) -> None:
-        """The remaining members of groups that hold."""
-        mask = self.scope_of(goal, mask)
-        if isinstance(goal, LeafGoal):
-            self._fill_leaf(goal, mask)
+    def add_extras(self, request: GroupRequest, nodes: Mask | None) -> None:
+        """The remaining members of satisfied groups."""
+        nodes = self.nodes_for_extras(request, nodes)
+        if isinstance(request, PodGroupRequest):
+            self._add_members(request, nodes)
             return
-        self._fill_children(goal, mask)
+        self._add_extras_of_children(request, nodes)
 
-    def _fill_children(self, goal: BranchGoal, mask: Mask | None) -> None:
-        running = [child for child in goal.open if self.placement.won(child)]
-        for child in sorted([*running, *goal.done], key=lambda child: -top_priority(child)):
-            self.add_extras(child, mask)
+    def _add_extras_of_children(self, request: CompositeRequest, nodes: Mask | None) -> None:
+        satisfied = [child for child in request.open if self.placement.is_satisfied(child)]
+        for child in sorted([*satisfied, *request.done], key=lambda child: -highest_priority(child)):
+            self.add_extras(child, nodes)
 
-    def _fill_leaf(self, leaf: LeafGoal, mask: Mask | None) -> None:
-        if len(leaf.lots) == 1:
-            rest = leaf.lots[0].count - self.placement.seated(leaf, 0)
+    def _add_members(self, leaf: PodGroupRequest, nodes: Mask | None) -> None:
+        """The members that are not placed yet, in order of preference."""
+        if len(leaf.identical) == 1:
+            (pods,) = leaf.identical
+            rest = pods.count - self.placement.placed(pods)
             if rest:
-                self.placement.take(leaf, 0, rest, mask)
+                self.placement.place_best(pods, rest, nodes)
             return
-        at_of = {leaf.lots[at].members[k].uid: at for at in range(len(leaf.lots)) for k in range(leaf.lots[at].count)}
-        waiting = [
-            member for at, lot in enumerate(leaf.lots) for member in lot.members[self.placement.seated(leaf, at) :]
-        ]
+        pods_of = {member.uid: pods for pods in leaf.identical for member in pods.members}
+        waiting = [member for pods in leaf.identical for member in pods.members[self.placement.placed(pods) :]]
         order = {member.uid: index for index, member in enumerate(leaf.members)}
         waiting.sort(key=lambda member: order[member.uid])
-        for at, run in groupby(waiting, key=lambda member: at_of[member.uid]):
-            self.placement.take(leaf, at, len(list(run)), mask)
+        for pods, run in groupby(waiting, key=lambda member: pods_of[member.uid]):
+            self.placement.place_best(pods, len(list(run)), nodes)
 
-    def _extras_inside(self, goal: Goal, inside: Mask) -> None:
-        """Extras of a group whose domain was just settled."""
-        if isinstance(goal, BranchGoal):
-            for child in sorted(goal.open, key=self._eagerness):
-                if not self.placement.won(child):
-                    self.place_minimum(child, inside)
-            self._fill_children(goal, inside)
+    def _add_extras_inside(self, request: GroupRequest, nodes: Mask) -> None:
+        """Extras of a group whose minimum was just placed in one domain."""
+        if isinstance(request, CompositeRequest):
+            for child in sorted(request.open, key=self._priority_then_share):
+                if not self.placement.is_satisfied(child):
+                    self.place_minimum(child, nodes)
+            self._add_extras_of_children(request, nodes)
         else:
-            self._fill_leaf(goal, inside)
+            self._add_members(request, nodes)
 
     # --- sizes -----------------------------------------------------------------------------------
 
-    def burden(self, goal: Goal) -> float:
+    def minimum_share(self, request: GroupRequest) -> float:
         """The share of the cluster that the minimum of a group takes at least."""
-        known = self._burdens.get(id(goal))
+        known = self._minimum_shares.get(request)
         if known is None:
-            if isinstance(goal, LeafGoal):
-                known = sum(self.share(lot.shape) * lot.preferred for lot in goal.lots)
+            if isinstance(request, PodGroupRequest):
+                known = sum(self.dominant_share(pods.shape) * pods.preferred for pods in request.identical)
             else:
-                known = sum(sorted(self.burden(child) for child in goal.open)[: goal.need])
-            self._burdens[id(goal)] = known
+                known = sum(sorted(self.minimum_share(child) for child in request.open)[: request.need])
+            self._minimum_shares[request] = known
         return known
 
-    def share(self, shape: int) -> float:
-        """The largest share of any resource that one pod takes of the cluster."""
-        known = self._burdens.get(-1 - shape)
+    def dominant_share(self, shape: Shape) -> float:
+        """The largest share of any resource of the cluster that one pod takes."""
+        known = self._shares.get(shape)
         if known is None:
             alloc = self.placement.cluster.alloc
-            wanted = self.placement.shapes[shape].request_vector(self.placement.cluster)
-            known = float((wanted / np.maximum(alloc.sum(axis=1), 1)).max())
-            self._burdens[-1 - shape] = known
+            requests = shape.request_vector(self.placement.cluster)
+            known = self._shares[shape] = float((requests / np.maximum(alloc.sum(axis=1), 1)).max())
         return known
 
 
-def goal_size(goal: Goal) -> int:
-    """All pending members below a group."""
-    return sum(leaf.pending for leaf in all_leaves(goal))
+def pending_below(request: GroupRequest) -> int:
+    """All pods below a group that may be placed."""
+    return sum(leaf.pending for leaf in admissible_leaves(request))
 
 
-def top_priority(goal: Goal) -> int:
-    """The highest priority of any pending member; members come in the order of priority."""
-    return max((leaf.members[0].priority for leaf in all_leaves(goal) if leaf.members), default=0)
+def highest_priority(request: GroupRequest) -> int:
+    """The highest priority of any pod that may be placed; members come in the order of priority."""
+    return max((leaf.members[0].priority for leaf in admissible_leaves(request) if leaf.identical), default=0)

@@ -1,74 +1,74 @@
-"""Topology that is implied by affinity: members who must be near each other lie in one domain.
+"""Topology constraints that follow from required pod affinity.
 
-If all members of a leaf either require the company of one and the same pod of the leaf, or of their own
-kind, and nobody outside the leaf could provide it, then the leaf lies in one domain of the term's key,
-as if it had asked for it. Knowing this, counting can find or refute such a leaf.
+If every pod of a PodGroup either requires to be near one particular pod of the group, or near pods of its own shape,
+and no pod outside the group matches the term, then the whole group is in one domain of the term's topology key, as if
+it had a topology constraint with that key. With the constraint made explicit, counting can place or refute such a
+group.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from muster.api.selectors import matches
 from muster.api.types import Pod, PodAffinityTerm
-from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, all_leaves
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, admissible_leaves
 from muster.scheduler.planning.partial_placement import PartialPlacement
 
 
 class ImpliedTopology:
-    """A goal with the implied domains made explicit. `origin` leads back to the groups of the real goal."""
+    """A request with the implied constraints made explicit; `original` leads back to the groups of the real one."""
 
-    def __init__(self, seating: PartialPlacement, goal: Goal) -> None:
-        self.seating = seating
-        self.root = goal
-        self.origin: dict[int, Goal | None] = {}
+    def __init__(self, placement: PartialPlacement, request: GroupRequest) -> None:
+        self.placement = placement
+        self.root = request
         self.found = False
-        self.goal = self._explicit(goal)
+        self.request = self._explicit(request)
 
-    def _explicit(self, goal: Goal) -> Goal:
-        if isinstance(goal, LeafGoal):
-            return self._leaf(goal)
-        children = tuple(self._explicit(child) for child in goal.open)
-        copy = replace(goal, open=children, signature=("implied", goal.signature))
-        self.origin[id(copy)] = goal
-        return copy
+    @staticmethod
+    def original(request: GroupRequest) -> GroupRequest | None:
+        """The group that a group of the explicit request stands for; None for a constraint that was added."""
+        return request if isinstance(request, PodGroupRequest) else request.variant_of
 
-    def _leaf(self, leaf: LeafGoal) -> Goal:
-        self.origin[id(leaf)] = leaf
-        wrapped: Goal = leaf
+    def _explicit(self, request: GroupRequest) -> GroupRequest:
+        if isinstance(request, PodGroupRequest):
+            return self._constrained(request)
+        return request.with_need(request.need, tuple(self._explicit(child) for child in request.open))
+
+    def _constrained(self, leaf: PodGroupRequest) -> GroupRequest:
+        """The PodGroup as the only child of a composite for each implied constraint."""
+        request: GroupRequest = leaf
         for key in self._keys(leaf):
             self.found = True
-            signature = ("implied", key, wrapped.signature)
-            wrapped = BranchGoal(leaf.key, 1, 0, (wrapped,), (), key, None, signature)
-            self.origin[id(wrapped)] = None
-        return wrapped
+            request = CompositeRequest(leaf.key, 1, (request,), key)
+        return request
 
-    def _keys(self, leaf: LeafGoal) -> list[str]:
-        """The keys of which the leaf must lie in one domain."""
-        pods = [(self.seating.shapes[lot.shape].pod, lot.count) for lot in leaf.lots]
+    def _keys(self, leaf: PodGroupRequest) -> list[str]:
+        """The label keys of which the PodGroup must be in one domain."""
+        pods = [(identical.shape.pod, identical.count) for identical in leaf.identical]
         terms = list(dict.fromkeys(repr(term) for pod, _ in pods for term in _terms(pod)))
         by_text = {repr(term): (term, pod) for pod, _ in pods for term in _terms(pod)}
-        return [by_text[text][0].topology_key for text in terms if self._binds(leaf, pods, *by_text[text])]
+        return [by_text[text][0].topology_key for text in terms if self._constrains(leaf, pods, *by_text[text])]
 
-    def _binds(self, leaf: LeafGoal, pods: list[tuple[Pod, int]], term: PodAffinityTerm, owner: Pod) -> bool:
+    def _constrains(
+        self, leaf: PodGroupRequest, pods: list[tuple[Pod, int]], term: PodAffinityTerm, owner: Pod
+    ) -> bool:
         if term.namespaces or term.namespace_selector or term.match_label_keys or term.mismatch_label_keys:
             return False
-        seekers = [(pod, count) for pod, count in pods if _terms(pod) == (term,)]
-        friends = [(pod, count) for pod, count in pods if _selects(term, owner, pod)]
-        if any((pod, count) not in seekers and (pod, count) not in friends for pod, count in pods):
+        requiring = [(pod, count) for pod, count in pods if _terms(pod) == (term,)]
+        matching = [(pod, count) for pod, count in pods if _selects(term, owner, pod)]
+        if any((pod, count) not in requiring and (pod, count) not in matching for pod, count in pods):
             return False
-        own_kind = all(pair in seekers for pair in friends) and all(pair in friends for pair in seekers)
-        one_friend = not any(pair in seekers for pair in friends) and sum(count for _, count in friends) == 1
-        return (own_kind or one_friend) and not self._company_elsewhere(leaf, term, owner)
+        own_shape = all(pair in requiring for pair in matching) and all(pair in matching for pair in requiring)
+        one_pod = not any(pair in requiring for pair in matching) and sum(count for _, count in matching) == 1
+        return (own_shape or one_pod) and not self._matched_elsewhere(leaf, term, owner)
 
-    def _company_elsewhere(self, leaf: LeafGoal, term: PodAffinityTerm, owner: Pod) -> bool:
-        """Whether a running pod, or a member of another leaf, is meant by the term as well."""
-        shapes, trial = self.seating.shapes, self.seating.trial
-        for other in all_leaves(self.root):
-            if other is not leaf and any(_selects(term, owner, shapes[lot.shape].pod) for lot in other.lots):
+    def _matched_elsewhere(self, leaf: PodGroupRequest, term: PodAffinityTerm, owner: Pod) -> bool:
+        """Whether a running pod, or a pod of another PodGroup, matches the term as well."""
+        for other in admissible_leaves(self.root):
+            if other is not leaf and any(_selects(term, owner, pods.shape.pod) for pods in other.identical):
                 return True
-        if self.seating.count:  # pods of this plan sit already: any of them could be meant
+        if self.placement.count:  # any of the pods that this plan placed already could match
             return True
+        trial = self.placement.trial
         running = trial.cluster.pods.items()
         return any(uid not in trial.evicted and _selects(term, owner, entry.pod) for uid, entry in running)
 

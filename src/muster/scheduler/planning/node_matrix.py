@@ -1,17 +1,19 @@
-"""The snapshot as arrays, for questions whose answer depends on counts alone.
+"""The nodes as arrays, for questions whose answer depends on counts alone.
 
-A board holds what each node still has free, what one pod of each shape takes, and where each shape
-may go at all. A limit that is no resource (a host port, attached volumes) becomes one more row, so
-that everything below works with one kind of arithmetic. Boards are never changed.
+A node matrix holds what each node has free, what one pod of each shape requests, and which nodes each shape may use at
+all. A limit that is no resource (a host port, attached volumes) becomes one more row, so that everything below computes
+with one kind of row. A node matrix is never changed. Here, and only here, a shape has an index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from muster.scheduler.framework.shape import Shape
 
 Ints = NDArray[np.int64]
 
@@ -35,8 +37,11 @@ class NodeSet:
 
 
 class NodeMatrix:
+    """What is free on each node, what one pod of each shape requests, and where it may be placed."""
+
     def __init__(
         self,
+        shapes: Sequence[Shape],
         free: Ints,
         requests: Ints,
         allowed: Mask,
@@ -54,34 +59,45 @@ class NodeMatrix:
         self.value_id = value_ids
         self.limited = limited  # some row stands for a limit that is no resource
         self.size = free.shape[1]
-        self._scopes: dict[object, NodeSet] = {}
+        self._index = {shape: at for at, shape in enumerate(shapes)}
+        self._sets: dict[object, NodeSet] = {}
         self._domains: dict[tuple[NodeSet, str], dict[int, NodeSet]] = {}
         self._seats: dict[int, Ints] = {}
 
-    def seats(self, shape: int) -> Ints:
+    def index(self, shape: Shape) -> int:
+        """The row of a shape in `requests` and `allowed`."""
+        return self._index[shape]
+
+    def request(self, shape: Shape) -> Ints:
+        """What one pod of a shape requests of each row."""
+        return self.requests[self._index[shape]]
+
+    def seats(self, shape: Shape) -> Ints:
         """How many pods of a shape each node takes when nothing else comes."""
-        known = self._seats.get(shape)
+        at = self._index[shape]
+        known = self._seats.get(at)
         if known is None:
-            known = self._seats[shape] = count_seats(self.free, self.requests[shape], self.allowed[shape])
+            known = self._seats[at] = count_seats(self.free, self.requests[at], self.allowed[at])
         return known
 
     def everywhere(self, mask: Mask | None = None) -> NodeSet:
-        nodes = np.arange(self.size) if mask is None else np.flatnonzero(mask)
-        return self._scopes.setdefault(nodes.tobytes(), NodeSet(nodes, self.size))
+        """All nodes, or those of a mask."""
+        nodes: Ints = np.arange(self.size, dtype=np.int64) if mask is None else np.flatnonzero(mask)
+        return self._sets.setdefault(nodes.tobytes(), NodeSet(nodes, self.size))
 
-    def domains(self, scope: NodeSet, key: str) -> dict[int, NodeSet]:
-        """The domains of a label key inside a scope, by value id; nodes without the label are in none."""
-        known = self._domains.get((scope, key))
+    def domains(self, nodes: NodeSet, key: str) -> dict[int, NodeSet]:
+        """The domains of a label key among some nodes, by value id; nodes without the label are in none."""
+        known = self._domains.get((nodes, key))
         if known is None:
-            if not len(scope.nodes):
+            if not len(nodes.nodes):
                 return {}
-            values = self.columns[key][scope.nodes]
+            values = self.columns[key][nodes.nodes]
             order = np.argsort(values, kind="stable")
             ordered = values[order]
             starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-            found, parts = ordered[starts], np.split(scope.nodes[order], starts[1:])
-            known = {int(value): NodeSet(nodes, self.size) for value, nodes in zip(found, parts, strict=True) if value}
-            self._domains[(scope, key)] = known
+            found, parts = ordered[starts], np.split(nodes.nodes[order], starts[1:])
+            known = {int(value): NodeSet(part, self.size) for value, part in zip(found, parts, strict=True) if value}
+            self._domains[(nodes, key)] = known
         return known
 
 

@@ -1,7 +1,7 @@
-"""The seats taken so far on a trial: who sits where, which groups hold, which domains were chosen.
+"""The pods placed so far on a trial, the groups that are satisfied by them, and the domains that were chosen.
 
-Everything can be taken back to a mark, together with the trial. Members of a lot are alike, so seats
-are kept as counts and slots; names are put on them once, at the end.
+Everything can be undone back to a mark, together with the trial. Identical pods are placed by count; which of them gets
+which node is decided once, at the end, in their order of preference.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from muster.scheduler.framework.shape import Shape
+from muster.scheduler.placement.request import GroupRequest, IdenticalPods
 from muster.scheduler.placement.verdict import Assignment
-from muster.scheduler.planning.goal import Goal, LeafGoal
 from muster.scheduler.planning.node_matrix import Mask
 from muster.scheduler.runtime.trial import Trial
 
@@ -20,93 +19,101 @@ Mark = tuple[int, int, int, int]
 
 
 class PartialPlacement:
-    def __init__(self, trial: Trial, shapes: list[Shape]) -> None:
+    """One placement while it is being built. Requests and identical pods are told apart by identity."""
+
+    def __init__(self, trial: Trial) -> None:
         self.trial = trial
         self.cluster = trial.cluster
-        self.shapes = shapes
-        self._log: list[tuple[LeafGoal, int, list[int]]] = []
-        self._domains: list[tuple[Goal, int]] = []
-        self._won: list[Goal] = []
-        self._counts: dict[tuple[int, int], int] = defaultdict(int)
-        self._values: dict[int, int] = {}
-        self._winners: set[int] = set()
+        self.domains: list[tuple[GroupRequest, int]] = []  # constrained groups and the value id of their domain
+        self.satisfied: list[GroupRequest] = []
+        self._log: list[tuple[IdenticalPods, list[int]]] = []
+        self._counts: dict[IdenticalPods, int] = defaultdict(int)
+        self._values: dict[GroupRequest, int] = {}
+        self._satisfied: set[GroupRequest] = set()
+
+    # --- marks -----------------------------------------------------------------------------------
 
     def mark(self) -> Mark:
-        return self.trial.mark(), len(self._log), len(self._domains), len(self._won)
+        """A point to come back to."""
+        return self.trial.mark(), len(self._log), len(self.domains), len(self.satisfied)
 
     def undo(self, mark: Mark) -> None:
+        """Take back everything since the mark."""
         self.trial.undo(mark[0])
         while len(self._log) > mark[1]:
-            leaf, lot, slots = self._log.pop()
-            self._counts[(id(leaf), lot)] -= len(slots)
-        while len(self._domains) > mark[2]:
-            del self._values[id(self._domains.pop()[0])]
-        while len(self._won) > mark[3]:
-            self._winners.discard(id(self._won.pop()))
+            pods, slots = self._log.pop()
+            self._counts[pods] -= len(slots)
+        while len(self.domains) > mark[2]:
+            del self._values[self.domains.pop()[0]]
+        while len(self.satisfied) > mark[3]:
+            self._satisfied.discard(self.satisfied.pop())
 
-    def take(self, leaf: LeafGoal, lot: int, count: int, mask: Mask | None) -> int:
-        """Seat up to `count` members of a lot by score; how many found a seat."""
-        slots = self.trial.place_many(self.shapes[leaf.lots[lot].shape], count, mask)
+    # --- changes ---------------------------------------------------------------------------------
+
+    def place_best(self, pods: IdenticalPods, count: int, nodes: Mask | None) -> int:
+        """Place up to `count` pods, each on the feasible node with the best score; how many were placed."""
+        slots = self.trial.place_many(pods.shape, count, nodes)
         if slots:
-            self._note(leaf, lot, slots)
+            self._record(pods, slots)
         return len(slots)
 
-    def put(self, leaf: LeafGoal, lot: int, slot: int, count: int = 1) -> None:
-        """Seat members of a lot on a given node."""
-        self.trial.place(self.shapes[leaf.lots[lot].shape], slot, count)
-        self._note(leaf, lot, [slot] * count)
+    def place_on(self, pods: IdenticalPods, slot: int, count: int = 1) -> None:
+        """Place pods on a given node."""
+        self.trial.place(pods.shape, slot, count)
+        self._record(pods, [slot] * count)
 
-    def _note(self, leaf: LeafGoal, lot: int, slots: list[int]) -> None:
-        self._log.append((leaf, lot, slots))
-        self._counts[(id(leaf), lot)] += len(slots)
+    def _record(self, pods: IdenticalPods, slots: list[int]) -> None:
+        self._log.append((pods, slots))
+        self._counts[pods] += len(slots)
 
-    def choose(self, goal: Goal, value: int) -> None:
-        self._domains.append((goal, value))
-        self._values[id(goal)] = value
+    def choose_domain(self, request: GroupRequest, value: int) -> None:
+        self.domains.append((request, value))
+        self._values[request] = value
 
-    def mark_satisfied(self, goal: Goal) -> None:
-        """The minimum of a group holds with the seats taken so far."""
-        self._won.append(goal)
-        self._winners.add(id(goal))
+    def mark_satisfied(self, request: GroupRequest) -> None:
+        """The minimum of a group holds with the pods placed so far."""
+        self.satisfied.append(request)
+        self._satisfied.add(request)
 
-    def won(self, goal: Goal) -> bool:
-        return id(goal) in self._winners
+    # --- queries ---------------------------------------------------------------------------------
 
-    def domain_of(self, goal: Goal) -> int | None:
-        return self._values.get(id(goal))
+    def is_satisfied(self, request: GroupRequest) -> bool:
+        return request in self._satisfied
 
-    def seated(self, leaf: LeafGoal, lot: int) -> int:
-        return self._counts.get((id(leaf), lot), 0)
+    def domain_of(self, request: GroupRequest) -> int | None:
+        return self._values.get(request)
+
+    def placed(self, pods: IdenticalPods) -> int:
+        """How many of identical pods are placed."""
+        return self._counts.get(pods, 0)
+
+    def placed_since(self, mark: Mark) -> int:
+        """How many pods were placed since a mark."""
+        return sum(len(slots) for _, slots in self._log[mark[1] :])
+
+    def batches_since(self, mark: Mark) -> int:
+        """In how many calls pods were placed since a mark."""
+        return len(self._log) - mark[1]
 
     @property
     def count(self) -> int:
-        return sum(len(slots) for _, _, slots in self._log)
+        """How many pods are placed."""
+        return sum(len(slots) for _, slots in self._log)
 
-    def since(self, mark: Mark) -> list[tuple[LeafGoal, int, list[int]]]:
-        return self._log[mark[1] :]
-
-    @property
-    def domains(self) -> list[tuple[Goal, int]]:
-        return self._domains
-
-    @property
-    def winners(self) -> list[Goal]:
-        return self._won
-
-    def seats(self) -> tuple[Assignment, ...]:
-        """Names on the seats, in the order in which they were taken."""
+    def assignments(self) -> tuple[Assignment, ...]:
+        """The placed pods with their nodes, in the order in which they were placed."""
         names = self.cluster.names
-        used: dict[tuple[int, int], int] = defaultdict(int)
+        used: dict[IdenticalPods, int] = defaultdict(int)
         found: list[Assignment] = []
-        for leaf, lot, slots in self._log:
-            start = used[(id(leaf), lot)]
-            used[(id(leaf), lot)] = start + len(slots)
-            uids = [member.uid for member in leaf.lots[lot].members[start : start + len(slots)]]
+        for pods, slots in self._log:
+            start = used[pods]
+            used[pods] = start + len(slots)
+            uids = [member.uid for member in pods.members[start : start + len(slots)]]
             found += map(Assignment, uids, [names[slot] for slot in slots], slots)
         return tuple(found)
 
 
-def narrowed(mask: Mask | None, ids: np.ndarray, value: int) -> Mask:
-    """The nodes of a scope that carry one value of a label."""
+def narrowed(nodes: Mask | None, ids: np.ndarray, value: int) -> Mask:
+    """Those of some nodes that carry one value of a label."""
     domain = ids == value
-    return domain if mask is None else domain & mask
+    return domain if nodes is None else domain & nodes

@@ -1,17 +1,23 @@
-"""`plan`: from a demand and a trial to a verdict.
+"""`plan`: from a request and a trial to a verdict.
 
-First the quick way by score; if that fails, the search that misses nothing; then extras in the same
-placement. The trial is left as it was found. The same demand, snapshot and budget give the same
-verdict.
+First greedy placement by score; if that fails, the complete search; then extras in the same placement. The trial is
+left as it was found. The same request, trial and budget give the same verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
+from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest
+from muster.scheduler.placement.request import (
+    CompositeRequest,
+    GroupRequest,
+    IdenticalPods,
+    PodGroupRequest,
+    groups,
+    open_leaves,
+)
 from muster.scheduler.placement.verdict import (
     Assignment,
     Budget,
@@ -24,7 +30,6 @@ from muster.scheduler.placement.verdict import (
     Verdict,
 )
 from muster.scheduler.planning.affinity_search import AffinitySearch
-from muster.scheduler.planning.goal import BranchGoal, Goal, GoalBuilder, LeafGoal, admissible, open_leaves, satisfied
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.implied_topology import ImpliedTopology
 from muster.scheduler.planning.node_matrix import Mask, NodeMatrix
@@ -44,233 +49,238 @@ def plan(
     budget: Budget,
     *,
     extras: bool = True,
-    scope: Mask | None = None,
-    judging: DomainsEvaluated | None = None,
+    evaluated: DomainsEvaluated | None = None,
 ) -> Verdict:
-    """Seats for a demand, or a proof that there are none, or what was tried."""
-    alone = _one_pod(request, trial, scope)
-    if alone is not None:
-        return alone
-    builder = GoalBuilder()
-    goal = builder.build(request)
+    """Assignments for a request, or a proof that there are none, or what was tried.
+
+    `extras`: pods beyond the minimum are placed as well. `evaluated` counts the domains that were compared.
+    """
+    placed = _one_pod(request, trial)
+    if placed is not None:
+        return placed
     start = trial.mark()
     try:
-        planner = _Planner(request, goal, PartialPlacement(trial, builder.shapes), budget, scope, judging)
-        return planner.run(extras)
+        return _Planner(request, PartialPlacement(trial), budget, evaluated).run(extras)
     finally:
         trial.undo(start)
 
 
-def _one_pod(request: GroupRequest, trial: Trial, scope: Mask | None) -> Placed | None:
-    """A single member that needs no company: the best node, without trying anything out."""
+def _one_pod(request: GroupRequest, trial: Trial) -> Placed | None:
+    """A single pending pod without a topology constraint: the best node, without placing anything on the trial."""
     if not isinstance(request, PodGroupRequest) or len(request.members) != 1 or request.topology or request.need > 1:
         return None
     member = request.members[0]
-    slot = trial.best(member.shape, scope)
+    slot = trial.best(member.shape)
     if slot < 0:
         return None
     return Placed((Assignment(member.uid, trial.cluster.names[slot], slot),), frozenset({request.key}))
 
 
 class _Planner:
+    """One call of `plan`."""
+
     def __init__(
         self,
         request: GroupRequest,
-        goal: Goal,
-        seating: PartialPlacement,
+        placement: PartialPlacement,
         budget: Budget,
-        mask: Mask | None,
-        judging: DomainsEvaluated | None,
+        evaluated: DomainsEvaluated | None,
     ) -> None:
-        self.demand = request
-        self.goal = goal
-        self.seating = seating
+        self.request = request
+        self.placement = placement
         self.budget = budget
-        self.mask = mask
-        self.greedy = Greedy(seating, budget, judging)
-        self.diagnosis = ShortageFinder(self.greedy)
-        self._lost: dict[object, NotFound] = {}
+        self.greedy = Greedy(placement, budget, evaluated)
+        self.shortages = ShortageFinder(self.greedy)
+        self._shapes: list[Shape] | None = None
+        self._failed: dict[object, NotFound] = {}
         self._last: NotFound = NotFound(True)
 
     def run(self, extras: bool) -> Verdict:
-        if satisfied(self.demand):
-            return self._more() if extras else self._nothing_new()
-        if not admissible(self.demand):
-            return Infeasible(self.diagnosis.inadmissible(self.demand), self.budget.spent)
-        if not self.greedy.place_minimum(self.goal, self.mask) and not self._rescue(self.goal, self.mask):
-            return self._failed(self.goal, self._last)
+        request = self.request
+        if request.satisfied:
+            return self._place_extras() if extras else self._place_one_more()
+        if not request.admissible:
+            return Infeasible(self.shortages.inadmissible(request), self.budget.spent)
+        if not self.greedy.place_minimum(request, None) and not self._search(request, None):
+            return self._not_placed(request, self._last)
         if extras:
             self._add_extras()
         return self._placed()
 
     def _add_extras(self) -> None:
-        self.greedy.add_children(self.goal, self.mask, self._rescue)
-        self.greedy.add_extras(self.goal, self.mask)
+        self.greedy.add_children(self.request, None, self._search)
+        self.greedy.add_extras(self.request, None)
 
     def _placed(self) -> Placed:
-        label = self.seating.cluster.label_value
-        domains = tuple((goal.key, label(goal.topology, value)) for goal, value in self.seating.domains)
-        won = frozenset(goal.key for goal in self.seating.winners)
-        return Placed(self.seating.seats(), won | _holding(self.demand), domains, self.budget.spent)
+        label = self.placement.cluster.label_value
+        domains = tuple((group.key, label(group.topology, value)) for group, value in self.placement.domains)
+        satisfied = frozenset(group.key for group in self.placement.satisfied)
+        return Placed(
+            self.placement.assignments(), satisfied | _satisfied_before(self.request), domains, self.budget.spent
+        )
 
-    # --- a root that holds already ---------------------------------------------------------------
+    # --- a request that is satisfied already -----------------------------------------------------
 
-    def _more(self) -> Verdict:
+    def _place_extras(self) -> Verdict:
         """All minima hold: success means at least one more pod."""
-        self.seating.mark_satisfied(self.goal)
+        self.placement.mark_satisfied(self.request)
         self._add_extras()
-        return self._placed() if self.seating.count else self._nothing_new()
+        return self._placed() if self.placement.count else self._place_one_more()
 
-    def _nothing_new(self) -> Verdict:
-        """Each single way to add something, asked for by itself; infeasible when all of them are."""
+    def _place_one_more(self) -> Verdict:
+        """Each single way to add something, requested by itself; infeasible when all of them are."""
         proofs: list[Proof] = []
         undecided: Undecided | None = None
-        for chain in _ways_to_grow(self.goal):
-            if self.greedy.place_minimum(chain, self.mask) or self._rescue(chain, self.mask):
+        for way in _ways_to_grow(self.request):
+            if self.greedy.place_minimum(way, None) or self._search(way, None):
                 return self._placed()
-            verdict = self._failed(chain, self._last)
+            verdict = self._not_placed(way, self._last)
             if isinstance(verdict, Undecided):
                 undecided = undecided or verdict
             else:
                 proofs.append(verdict.proof)
         if undecided is not None:
             return undecided
-        proof = self.diagnosis.nothing_new(self.demand, proofs)
+        proof = self.shortages.nothing_new(self.request, proofs)
         return Infeasible(proof, self.budget.spent)
 
-    # --- when the quick way fails ----------------------------------------------------------------
+    # --- when greedy placement fails -------------------------------------------------------------
 
-    def _rescue(self, goal: Goal, mask: Mask | None) -> bool:
-        """The search that misses nothing, for one group beside what is seated already."""
-        seating = self.seating
+    def _search(self, request: GroupRequest, nodes: Mask | None) -> bool:
+        """The complete search for the minimum of one group, beside what is placed already."""
+        placement = self.placement
         if self.budget.exhausted:
             self._last = NotFound(complete=False)
             return False
-        shapes = sorted({lot.shape for leaf in open_leaves(goal) for lot in leaf.lots})
-        key = (goal.signature, None if mask is None else mask.tobytes(), seating.count)
-        if key in self._lost:
-            self._last = self._lost[key]
+        key = (request.signature, None if nodes is None else nodes.tobytes(), placement.count)
+        if key in self._failed:
+            self._last = self._failed[key]
             return False
-        dependent = any(not seating.trial.independent(seating.shapes[shape]) for shape in shapes)
-        held = self._search(goal, mask, dependent)
-        if not held and dependent and not self._last.complete:
+        shapes = {pods.shape: None for leaf in open_leaves(request) for pods in leaf.identical}
+        dependent = any(not placement.trial.independent(shape) for shape in shapes)
+        satisfied = self._search_counts(request, nodes, dependent)
+        if not satisfied and dependent and not self._last.complete:
             search = AffinitySearch(self.greedy, self.budget)
-            held = search.secure(goal, mask)
+            satisfied = search.place_minimum(request, nodes)
             self._last = NotFound(search.complete, search.counted, orders=search.orders)
-        if held:
-            seating.mark_satisfied(goal)
+        if satisfied:
+            placement.mark_satisfied(request)
         else:
-            self._lost[key] = self._last
-        return held
+            self._failed[key] = self._last
+        return satisfied
 
-    def _search(self, goal: Goal, mask: Mask | None, dependent: bool) -> bool:
-        board: NodeMatrix = node_matrix_of(self.seating.trial, self.seating.shapes, _keys(goal))
-        # Counts decide for members that depend on nodes only. For others they are worth a first try.
+    def _search_counts(self, request: GroupRequest, nodes: Mask | None, dependent: bool) -> bool:
+        """Counts decide for pods that depend on nodes only. For others they are worth a first try."""
+        if self._shapes is None:
+            self._shapes = _shapes_in_order(self.request)
+        matrix = node_matrix_of(self.placement.trial, self._shapes, _keys(request))
         if not dependent:
-            found = TreeSearch(board, self.budget).solve(goal, board.everywhere(mask))
+            found = TreeSearch(matrix, self.budget).solve(request, matrix.everywhere(nodes))
         else:
-            found = self._search_loosely(board, goal, mask)
+            found = self._search_implied(matrix, request, nodes)
         if isinstance(found, NotFound):
             self._last = found
             return False
-        mark = self.seating.mark()
+        mark = self.placement.mark()
         if self._apply(found, dependent):
             return True
-        self.seating.undo(mark)
+        self.placement.undo(mark)
         self._last = NotFound(complete=False)
         return False
 
-    def _search_loosely(self, board: NodeMatrix, goal: Goal, mask: Mask | None) -> Found | NotFound:
-        """The board allows at least what the rules allow; domains that affinity implies are respected."""
-        implied = ImpliedTopology(self.seating, goal)
-        board.columns.update({key: self.seating.cluster.labels(key) for key in _keys(implied.goal)})
+    def _search_implied(self, matrix: NodeMatrix, request: GroupRequest, nodes: Mask | None) -> Found | NotFound:
+        """The tree search for dependent pods, with the constraints that affinity implies.
+
+        The matrix allows at least what their rules allow.
+        """
+        implied = ImpliedTopology(self.placement, request)
+        matrix.columns.update({key: self.placement.cluster.labels(key) for key in _keys(implied.request)})
         budget = Budget((self.budget.limit - self.budget.spent) // 2)
-        found = TreeSearch(board, budget).solve(implied.goal, board.everywhere(mask))
+        found = TreeSearch(matrix, budget).solve(implied.request, matrix.everywhere(nodes))
         self.budget.spend(budget.spent)
         if isinstance(found, NotFound):
-            return replace(found, counted=found.counted and not implied.found, weighed=None)
-        held = [implied.origin[id(goal)] for goal in found.held]
-        domains = [(implied.origin[id(goal)], value) for goal, value in found.domains]
+            return replace(found, counted=found.counted and not implied.found, certificate=None)
+        satisfied = [implied.original(group) for group in found.satisfied]
+        domains = [(implied.original(group), value) for group, value in found.domains]
         return Found(
-            found.seated,
-            [(goal, value) for goal, value in domains if goal is not None],
-            [goal for goal in held if goal is not None],
+            found.packed,
+            [(group, value) for group, value in domains if group is not None],
+            [group for group in satisfied if group is not None],
         )
 
     def _apply(self, found: Found, dependent: bool) -> bool:
-        """Take the seats that were found; members that depend on each other only as the rules allow."""
-        wishes = [
-            (seated.leaf, seated.lot, slot, count)
-            for seated in found.seated
-            for slot, count in zip(seated.nodes.tolist(), seated.counts.tolist(), strict=True)
+        """Place the pods that were found; pods that depend on each other only as the plugins allow."""
+        counts = [
+            (packed.pods, slot, count)
+            for packed in found.packed
+            for slot, count in zip(packed.nodes.tolist(), packed.counts.tolist(), strict=True)
         ]
-        if dependent and not self._seat_by_rule(wishes):
+        if dependent and not self._place_feasible(counts):
             return False
-        for leaf, lot, slot, count in () if dependent else wishes:
-            self.seating.put(leaf, lot, slot, count)
-        for goal, value in found.domains:
-            self.seating.choose(goal, value)
-        for goal in found.held:
-            self.seating.mark_satisfied(goal)
+        for pods, slot, count in () if dependent else counts:
+            self.placement.place_on(pods, slot, count)
+        for group, value in found.domains:
+            self.placement.choose_domain(group, value)
+        for group in found.satisfied:
+            self.placement.mark_satisfied(group)
         return True
 
-    def _seat_by_rule(self, wishes: list[tuple[LeafGoal, int, int, int]]) -> bool:
-        """Go round while somebody can sit down where the counts put them."""
-        trial, shapes = self.seating.trial, self.seating.shapes
-        waiting = [wish[:3] for wish in wishes for _ in range(wish[3])]
+    def _place_feasible(self, counts: list[tuple[IdenticalPods, int, int]]) -> bool:
+        """Repeat while a pod is feasible on the node that the counts give it."""
+        trial = self.placement.trial
+        waiting = [(pods, slot) for pods, slot, count in counts for _ in range(count)]
         while waiting:
-            left: list[tuple[LeafGoal, int, int]] = []
-            for leaf, lot, slot in waiting:
-                if trial.feasible(shapes[leaf.lots[lot].shape])[slot]:
-                    self.seating.put(leaf, lot, slot)
+            left: list[tuple[IdenticalPods, int]] = []
+            for pods, slot in waiting:
+                if trial.feasible(pods.shape)[slot]:
+                    self.placement.place_on(pods, slot)
                 else:
-                    left.append((leaf, lot, slot))
+                    left.append((pods, slot))
             if len(left) == len(waiting) or not self.budget.spend(len(waiting)):
                 return False
             waiting = left
         return True
 
-    def _failed(self, goal: Goal, last: NotFound) -> Infeasible | Undecided:
-        self.greedy.judging = None  # the diagnosis looks again at what was judged
-        left_out = tuple(short for child in _all(self.demand) for short in excluded(child))
-        shortages = self.diagnosis.shortages(goal, self.mask) + left_out
+    def _not_placed(self, request: GroupRequest, last: NotFound) -> Infeasible | Undecided:
+        self.greedy.evaluated = None  # the shortages look again at domains that were counted
+        left_out = tuple(short for group in groups(self.request) for short in excluded(group))
+        shortages = self.shortages.shortages(request, None) + left_out
         if not last.complete:
-            record = SearchStats(self.budget.spent, last.orders, last.tried_domains, shortages)
-            return Undecided(record)
-        return Infeasible(self.diagnosis.proof(goal, self.mask, last, shortages, self.budget.spent), self.budget.spent)
+            return Undecided(SearchStats(self.budget.spent, last.orders, last.tried_domains, shortages))
+        proof = self.shortages.proof(request, None, last, shortages, self.budget.spent)
+        return Infeasible(proof, self.budget.spent)
 
 
-def _ways_to_grow(goal: Goal) -> list[Goal]:
-    """For a group that holds: itself, narrowed to one thing that could be added."""
-    if isinstance(goal, LeafGoal):
-        if not goal.lots:
-            return []
-        lots = tuple(replace(lot, preferred=1 if at == 0 else 0) for at, lot in enumerate(goal.lots))
-        return [replace(goal, need=1, lots=lots, signature=("grow", goal.signature))]
-    ways = list(goal.open)
-    ways += [way for child in goal.done for way in _ways_to_grow(child)]
-    return [
-        replace(goal, need=1, open=(way,), done=(), signature=("grow", goal.signature, way.signature)) for way in ways
-    ]
+def _ways_to_grow(request: GroupRequest) -> list[GroupRequest]:
+    """For a satisfied group: itself, asked for one thing that could be added."""
+    if isinstance(request, PodGroupRequest):
+        return [request.with_need(1)] if request.identical else []
+    ways = list(request.open)
+    ways += [way for child in request.done for way in _ways_to_grow(child)]
+    return [request.with_need(1, (way,)) for way in ways]
 
 
-def _holding(request: GroupRequest) -> frozenset[EntityKey]:
-    """Groups whose minimum held before."""
-    found = {request.key} if satisfied(request) else set[EntityKey]()
-    if isinstance(request, CompositeRequest):
-        for child in request.children:
-            found |= _holding(child)
-    return frozenset(found)
+def _satisfied_before(request: GroupRequest) -> frozenset[EntityKey]:
+    """Groups whose minimum holds without any new pod."""
+    return frozenset(group.key for group in groups(request) if group.satisfied)
 
 
-def _all(request: GroupRequest) -> Iterator[GroupRequest]:
-    yield request
-    for child in request.children if isinstance(request, CompositeRequest) else ():
-        yield from _all(child)
+def _shapes_in_order(request: GroupRequest) -> list[Shape]:
+    """The distinct shapes of all pods that may be placed, satisfied groups first: the order of the node matrix."""
+    found: dict[Shape, None] = {}
+    waiting = [request]
+    while waiting:
+        group = waiting.pop()
+        if isinstance(group, PodGroupRequest):
+            found.update(dict.fromkeys(pods.shape for pods in group.identical))
+        else:
+            waiting += reversed((*group.done, *group.open))
+    return list(found)
 
 
-def _keys(goal: Goal) -> set[str]:
-    keys = {goal.topology} if goal.topology else set[str]()
-    for child in goal.open if isinstance(goal, BranchGoal) else ():
+def _keys(request: GroupRequest) -> set[str]:
+    """The label keys of the constraints of a group and its open children."""
+    keys = {request.topology} if request.topology else set[str]()
+    for child in request.open if isinstance(request, CompositeRequest) else ():
         keys |= _keys(child)
     return keys

@@ -1,12 +1,9 @@
-"""What a shape's own rules mean for planning: can room only shrink, and does it repel its own kind.
+"""Upper bounds on the seats of a shape, from its own scheduling rules and from the state of a trial.
 
-A shape is steady if no pod placed later can make a node allowed for it: it has no required affinity
-and no hard spread. Only for steady shapes does "not allowed now" bound what a plan can do.
-
-From a trial to a board: the arrays of this moment.
-
-For shapes that depend on nodes only the board is exact. For others it allows at least what the rules
-allow: what does not fit on the board does not fit at all.
+A pod that requires affinity or spreads hard can become feasible on a node because of a pod that is placed later; for
+all other pods room only shrinks while pods are placed, and only for those does "not feasible now" bound what a plan
+can do. For shapes that depend on nodes only the bounds, and the node matrix made of them, are exact. For others they
+allow at least what the rules allow: what does not fit by these counts does not fit at all.
 """
 
 from __future__ import annotations
@@ -21,37 +18,36 @@ from muster.scheduler.framework.shape import Shape
 from muster.scheduler.planning.node_matrix import Ints, Mask, NodeMatrix, count_seats
 from muster.scheduler.runtime.trial import Trial
 
-
-def requires_affinity(pod: Pod) -> bool:
-    """It must be near some other pod."""
-    affinity = pod.spec.affinity
-    side = affinity.pod_affinity if affinity else None
-    return bool(side and side.required_during_scheduling_ignored_during_execution)
-
-
-def spreads(pod: Pod) -> bool:
-    return any(c.when_unsatisfiable == "DoNotSchedule" for c in pod.spec.topology_spread_constraints or ())
+# --- what a pod's own rules imply ------------------------------------------------------------------
 
 
 def room_only_shrinks(pod: Pod) -> bool:
-    return not requires_affinity(pod) and not spreads(pod)
+    """Whether no pod that is placed later can make a node feasible for this one."""
+    return not _required(pod) and not _spreads(pod)
 
 
 def affinity_keys(pod: Pod) -> tuple[str, ...]:
-    """The label keys in whose domains it must be near others."""
-    affinity = pod.spec.affinity
-    side = affinity.pod_affinity if affinity else None
-    terms = (side.required_during_scheduling_ignored_during_execution if side else None) or ()
+    """The topology keys of its required affinity and of its spread constraints."""
     spread = [c.topology_key for c in pod.spec.topology_spread_constraints or ()]
-    return tuple(dict.fromkeys([*(term.topology_key for term in terms), *spread]))
+    return tuple(dict.fromkeys([*(term.topology_key for term in _required(pod)), *spread]))
 
 
 def repelled_keys(pod: Pod) -> tuple[str, ...]:
-    """The label keys of whose domains each can hold one such pod only."""
+    """The topology keys of which each domain can hold one such pod only: its anti-affinity selects itself."""
     affinity = pod.spec.affinity
     side = affinity.pod_anti_affinity if affinity else None
     terms = (side.required_during_scheduling_ignored_during_execution if side else None) or ()
     return tuple(dict.fromkeys(term.topology_key for term in terms if _selects_itself(term, pod)))
+
+
+def _required(pod: Pod) -> tuple[PodAffinityTerm, ...]:
+    affinity = pod.spec.affinity
+    side = affinity.pod_affinity if affinity else None
+    return (side.required_during_scheduling_ignored_during_execution if side else None) or ()
+
+
+def _spreads(pod: Pod) -> bool:
+    return any(c.when_unsatisfiable == "DoNotSchedule" for c in pod.spec.topology_spread_constraints or ())
 
 
 def _selects_itself(term: PodAffinityTerm, pod: Pod) -> bool:
@@ -62,19 +58,22 @@ def _selects_itself(term: PodAffinityTerm, pod: Pod) -> bool:
     return home and matches(term.label_selector, pod.metadata.labels or {})
 
 
+# --- bounds on a trial -----------------------------------------------------------------------------
+
+
 def seats_at_most(trial: Trial, shape: Shape) -> Ints:
-    """Per node, more pods of a shape than this no plan can seat."""
+    """Per node, a number of pods of a shape that no plan can exceed."""
     if trial.independent(shape) or room_only_shrinks(shape.pod):
         return trial.seats(shape)
     cluster = trial.cluster
     return count_seats(cluster.alloc - cluster.used, shape.request_vector(cluster), trial.feasibility(shape).ok)
 
 
-def most(trial: Trial, shape: Shape, mask: Mask | None) -> int:
-    """The most pods of a shape that the nodes of a scope can take, its dislike of its own kind included."""
+def most(trial: Trial, shape: Shape, nodes: Mask | None) -> int:
+    """The most pods of a shape that some nodes can take together, anti-affinity to its own pods included."""
     seats = seats_at_most(trial, shape)
-    if mask is not None:
-        seats = np.where(mask, seats, 0)
+    if nodes is not None:
+        seats = np.where(nodes, seats, 0)
     total = int(seats.sum())
     for key in () if trial.independent(shape) else repelled_keys(shape.pod):
         ids = trial.cluster.labels(key)
@@ -84,7 +83,7 @@ def most(trial: Trial, shape: Shape, mask: Mask | None) -> int:
 
 
 def node_matrix_of(trial: Trial, shapes: Sequence[Shape], keys: Iterable[str]) -> NodeMatrix:
-    """What is free now, what each shape takes, where it may go."""
+    """What is free on the trial, what each shape requests, where it may be placed, and these label keys."""
     cluster = trial.cluster
     requests = np.array([shape.request_vector(cluster) for shape in shapes], dtype=np.int64)
     rows = np.flatnonzero(requests.any(axis=0))
@@ -101,7 +100,8 @@ def node_matrix_of(trial: Trial, shapes: Sequence[Shape], keys: Iterable[str]) -
             requests = np.hstack((requests, column))
             free = np.vstack((free, seats[at][None, :]))
     columns = {key: cluster.labels(key) for key in keys}
-    return NodeMatrix(free, requests, allowed, cluster.rank, columns, cluster.label_id, limited=len(free) > len(rows))
+    limited = len(free) > len(rows)
+    return NodeMatrix(shapes, free, requests, allowed, cluster.rank, columns, cluster.label_id, limited=limited)
 
 
 def _seats(trial: Trial, shape: Shape) -> Ints:

@@ -1,10 +1,10 @@
-"""The search over a whole tree: which children, which domains, and whether their loads fit together.
+"""The search over a whole tree: which children, which domains, and whether their pods fit together.
 
-A decision is either a set of children of a branch or a domain of a constrained group; the group with
-the fewest ways goes first. Every time a leaf gets its scope, the loads that share nodes with it are
-packed together, exactly if need be, so a dead end is seen when it arises. Failed states are
-remembered by what they ask for, not by who asks, which makes equal siblings count once; domains that
-nothing tells apart count once too. A search that ends without giving up anywhere has tried it all.
+A decision is either a set of children of a composite or a domain of a constrained group; the group with the fewest
+alternatives is decided first. Every time the nodes of a PodGroup are decided, the PodGroups that share nodes with it
+are packed together, exactly if necessary, so that a dead end is seen when it arises. Failed states are remembered by
+what they ask for, not by which group asks, so equal siblings count once; symmetric domains count once too. A search
+that ends without giving up anywhere has tried everything.
 """
 
 from __future__ import annotations
@@ -15,35 +15,37 @@ from itertools import combinations
 
 import numpy as np
 
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, open_leaves
 from muster.scheduler.placement.verdict import Budget
 from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, decide
 from muster.scheduler.planning.first_fit import pack
-from muster.scheduler.planning.goal import BranchGoal, Goal, LeafGoal, open_leaves
 from muster.scheduler.planning.node_matrix import NodeMatrix, NodeSet
 from muster.scheduler.planning.packing_instance import PackedPods, PackingInstance, ScopedRequest
-from muster.scheduler.planning.pruning import DomainBounds, DomainSymmetry
-
-Task = tuple[Goal, NodeSet, bool]  # a group, where it may lie, and whether its domain is settled
-
+from muster.scheduler.planning.pruning import DomainBounds, DomainSymmetry, Task
 
 # A step is about 40 microseconds of work; what takes longer costs more.
 STATE_COST = 3
 
 
-QUESTION_COST = 5
+INSTANCE_COST = 5
 
 
 DEEPEST = 250  # decisions one after the other
 
 
-Choice = tuple[Goal, int]  # a constrained group and the value id of its domain
+ChosenDomain = tuple[GroupRequest, int]  # a constrained group and the value id of its domain
+
+
+Packing = tuple[tuple[ScopedRequest, ...], list[PackedPods]]  # requests, and where their pods are placed
 
 
 @dataclass(slots=True)
 class Found:
-    seated: list[PackedPods]
-    domains: list[Choice]
-    held: list[Goal]  # every group whose minimum holds with these seats
+    """A placement of the minimum, as counts."""
+
+    packed: list[PackedPods]
+    domains: list[ChosenDomain]
+    satisfied: list[GroupRequest]  # every group whose minimum holds with these pods
 
 
 @dataclass(slots=True)
@@ -51,8 +53,8 @@ class NotFound:
     """`complete` means that nothing was left to try."""
 
     complete: bool
-    counted: bool = False  # counting each leaf alone was enough
-    weighed: tuple[PackingInstance, DualCertificate] | None = None
+    counted: bool = False  # counting each PodGroup alone was enough
+    certificate: tuple[PackingInstance, DualCertificate] | None = None
     classes: int = 0
     tried_domains: int = 0
     orders: int = 0
@@ -60,58 +62,61 @@ class NotFound:
 
 @dataclass(slots=True)
 class TreeSearch:
-    board: NodeMatrix
+    """One search on one node matrix."""
+
+    matrix: NodeMatrix
     budget: Budget
     gave_up: bool = False
     tried_domains: int = 0
     classes: int = 0
-    weighed: tuple[PackingInstance, DualCertificate] | None = None
-    _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict)
-    _names: dict[object, int] = field(default_factory=dict)
-    _failed: set[object] = field(default_factory=set)
-    _packed: dict[object, tuple[tuple[ScopedRequest, ...], list[PackedPods]] | None] = field(default_factory=dict)
-    _twins: DomainSymmetry = field(init=False)
-    _waste: DomainBounds = field(init=False)
+    certificate: tuple[PackingInstance, DualCertificate] | None = None
+    _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict[tuple[object, NodeSet], bool])
+    _numbers: dict[object, int] = field(default_factory=dict[object, int])
+    _failed: set[object] = field(default_factory=set[object])
+    _packed: dict[object, Packing | None] = field(default_factory=dict[object, Packing | None])
+    _symmetry: DomainSymmetry = field(init=False)
+    _bounds: DomainBounds = field(init=False)
 
     def __post_init__(self) -> None:
-        self._twins = DomainSymmetry(self.board)
-        self._waste = DomainBounds(self.board)
+        self._symmetry = DomainSymmetry(self.matrix)
+        self._bounds = DomainBounds(self.matrix)
 
-    def solve(self, goal: Goal, scope: NodeSet) -> Found | NotFound:
-        domains: list[Choice] = []
-        if not self.fits_alone(goal, scope):
+    def solve(self, request: GroupRequest, nodes: NodeSet) -> Found | NotFound:
+        """A placement of the minimum of a group on some nodes, or what was tried."""
+        domains: list[ChosenDomain] = []
+        if not self.fits_alone(request, nodes):
             return NotFound(complete=True, counted=True)
-        if not self._fits_loosely(goal, scope):
+        if not self._fits_without_domains(request, nodes):
             return NotFound(complete=True, classes=self.classes)
-        loads = self._run(((goal, scope, False),), (), domains)
-        if loads is None:
-            return NotFound(not self.gave_up, False, self.weighed, self.classes, self.tried_domains)
-        seated = [seat for part in _components(loads) for seat in self._seats(part)]
-        return Found(seated, domains, _held(goal, {id(load.leaf) for load in loads}))
+        scoped = self._run(((request, nodes, False),), (), domains)
+        if scoped is None:
+            return NotFound(not self.gave_up, False, self.certificate, self.classes, self.tried_domains)
+        packed = [pods for part in _components(scoped) for pods in self._packed_pods(part)]
+        return Found(packed, domains, _satisfied(request, {part.request for part in scoped}))
 
     # --- decisions -------------------------------------------------------------------------------
 
     def _run(
-        self, tasks: tuple[Task, ...], loads: tuple[ScopedRequest, ...], domains: list[Choice]
+        self, tasks: tuple[Task, ...], scoped: tuple[ScopedRequest, ...], domains: list[ChosenDomain]
     ) -> tuple[ScopedRequest, ...] | None:
-        """The loads of a full set of decisions that packs, or None. `domains` grows along the way."""
+        """The PodGroups of a full set of decisions that packs, or None. `domains` grows along the way."""
         if not self.budget.spend(STATE_COST) or len(domains) > DEEPEST:
             self.gave_up = True
             return None
-        settled = self._settle(tasks, loads, domains)
+        settled = self._settle(tasks, scoped, domains)
         if settled is None:
             return None
-        tasks, loads = settled
+        tasks, scoped = settled
         if not tasks:
-            return loads
-        state = self._state(tasks, loads)
-        if state in self._failed or self._waste.too_much(tasks, loads):
+            return scoped
+        state = self._state(tasks, scoped)
+        if state in self._failed or self._bounds.exceeded(tasks, scoped):
             return None
-        task = min(tasks, key=self._ways)
+        task = min(tasks, key=self._alternatives)
         rest = tuple(other for other in tasks if other is not task)
         mark = len(domains)
-        for more in self._options(task, rest, loads, domains):
-            found = self._run(rest + more, loads, domains)
+        for more in self._options(task, rest, scoped, domains):
+            found = self._run(rest + more, scoped, domains)
             if found is not None:
                 return found
             del domains[mark:]
@@ -122,176 +127,180 @@ class TreeSearch:
         return None
 
     def _settle(
-        self, tasks: tuple[Task, ...], loads: tuple[ScopedRequest, ...], domains: list[Choice]
+        self, tasks: tuple[Task, ...], scoped: tuple[ScopedRequest, ...], domains: list[ChosenDomain]
     ) -> tuple[tuple[Task, ...], tuple[ScopedRequest, ...]] | None:
-        """Follow every task that has one way only; None when the loads so far do not pack."""
+        """Decide every task that has one alternative only; None when the PodGroups so far do not pack."""
         waiting, open_tasks, fresh = list(tasks), list[Task](), list[ScopedRequest]()
         while waiting:
-            goal, scope, settled = task = waiting.pop()
-            if goal.topology and not settled:
-                able = self._able(goal, scope)
-                if not able:
+            request, nodes, chosen = task = waiting.pop()
+            if request.topology and not chosen:
+                feasible = self._feasible(request, nodes)
+                if not feasible:
                     return None
-                if len(able) > 1:
+                if len(feasible) > 1:
                     open_tasks.append(task)
                     continue
-                value, scope = able[0]
-                domains.append((goal, value))
-            if isinstance(goal, LeafGoal):
-                fresh.append(ScopedRequest(goal, scope))
+                value, nodes = feasible[0]
+                domains.append((request, value))
+            if isinstance(request, PodGroupRequest):
+                fresh.append(ScopedRequest(request, nodes))
                 continue
-            children = [child for child in goal.open if self.fits_alone(child, scope)]
-            if len(children) < goal.need:
+            children = [child for child in request.open if self.fits_alone(child, nodes)]
+            if len(children) < request.need:
                 return None
-            if len(children) == goal.need:
-                waiting += [(child, scope, False) for child in children]
+            if len(children) == request.need:
+                waiting += [(child, nodes, False) for child in children]
             else:
-                open_tasks.append((goal, scope, True))
-        loads += tuple(fresh)
-        touched = set(fresh)
-        if not all(self._packs(part) for part in _components(loads) if touched.intersection(part)):
+                open_tasks.append((request, nodes, True))
+        scoped += tuple(fresh)
+        changed = set(fresh)
+        if not all(self._packs(part) for part in _components(scoped) if changed.intersection(part)):
             return None
-        return tuple(open_tasks), loads
+        return tuple(open_tasks), scoped
 
     def _options(
-        self, task: Task, rest: tuple[Task, ...], loads: tuple[ScopedRequest, ...], domains: list[Choice]
+        self, task: Task, rest: tuple[Task, ...], scoped: tuple[ScopedRequest, ...], domains: list[ChosenDomain]
     ) -> Iterator[tuple[Task, ...]]:
         """The ways to go on from a task: what takes its place."""
-        goal, scope, settled = task
-        if settled or not goal.topology:
-            yield from self._inside(goal, scope)
+        request, nodes, chosen = task
+        if chosen or not request.topology:
+            yield from self._inside(request, nodes)
             return
-        dead = self._twins.watch(goal, scope, rest, loads)
-        for value, domain in self._domains(goal, scope, loads):
-            if dead.covers(domain):
+        tried = self._symmetry.tried_domains(request, nodes, rest, scoped)
+        for value, domain in self._ordered_domains(request, nodes, scoped):
+            if tried.has_symmetric(domain):
                 continue
             self.tried_domains += 1
-            for option in self._inside(goal, domain):
-                domains.append((goal, value))
+            for option in self._inside(request, domain):
+                domains.append((request, value))
                 yield option
-            dead.add(domain)
+            tried.add(domain)
 
-    def _inside(self, goal: Goal, scope: NodeSet) -> Iterator[tuple[Task, ...]]:
-        """The ways to go on once the scope of a group is settled."""
-        if isinstance(goal, LeafGoal):
-            yield ((goal, scope, True),)
+    def _inside(self, request: GroupRequest, nodes: NodeSet) -> Iterator[tuple[Task, ...]]:
+        """The ways to go on once the domain of a group is decided."""
+        if isinstance(request, PodGroupRequest):
+            yield ((request, nodes, True),)
             return
-        able = [child for child in goal.open if self.fits_alone(child, scope)]
-        able.sort(key=self._burden)
+        able = [child for child in request.open if self.fits_alone(child, nodes)]
+        able.sort(key=self._size)
         tried: set[tuple[int, ...]] = set()
-        for chosen in combinations(able, goal.need):
-            kind = tuple(sorted(self._name(child.signature) for child in chosen))
+        for children in combinations(able, request.need):
+            kind = tuple(sorted(self._number(child.signature) for child in children))
             if kind not in tried:
                 tried.add(kind)
-                yield tuple((child, scope, False) for child in chosen)
+                yield tuple((child, nodes, False) for child in children)
 
-    def _domains(self, goal: Goal, scope: NodeSet, loads: tuple[ScopedRequest, ...]) -> list[tuple[int, NodeSet]]:
+    def _ordered_domains(
+        self, request: GroupRequest, nodes: NodeSet, scoped: tuple[ScopedRequest, ...]
+    ) -> list[tuple[int, NodeSet]]:
         """The domains that could hold the group alone, the tightest first."""
-        able = self._able(goal, scope)
-        if len(able) < 2:
-            return able
-        shapes = sorted({lot.shape for leaf in open_leaves(goal) for lot in leaf.lots})
+        feasible = self._feasible(request, nodes)
+        if len(feasible) < 2:
+            return feasible
+        shapes = {pods.shape for leaf in open_leaves(request) for pods in leaf.identical}
 
         def room(item: tuple[int, NodeSet]) -> tuple[int, int]:
             _, domain = item
-            seats = sum(int(self.board.seats(shape)[domain.nodes].sum()) for shape in shapes)
-            taken = sum(load.leaf.need for load in loads if load.nodes.bits & domain.bits)
+            seats = sum(int(self.matrix.seats(shape)[domain.nodes].sum()) for shape in shapes)
+            taken = sum(part.request.need for part in scoped if part.nodes.bits & domain.bits)
             left = seats - taken
-            return (left if left >= goal.need else seats + 2**40, int(self.board.rank[domain.nodes].min()))
+            return (left if left >= request.need else seats + 2**40, int(self.matrix.rank[domain.nodes].min()))
 
-        return sorted(able, key=room)
+        return sorted(feasible, key=room)
 
-    def _able(self, goal: Goal, scope: NodeSet) -> list[tuple[int, NodeSet]]:
-        found = self.board.domains(scope, goal.topology)
-        pinned = self.board.value_id(goal.topology, goal.pin) if goal.pin is not None else None
+    def _feasible(self, request: GroupRequest, nodes: NodeSet) -> list[tuple[int, NodeSet]]:
+        """The domains of a constrained group in which counting allows its minimum."""
+        found = self.matrix.domains(nodes, request.topology)
+        pinned = self.matrix.value_id(request.topology, request.pin) if request.pin is not None else None
         return [
             (value, domain)
             for value, domain in found.items()
-            if (pinned is None or value == pinned) and self._holds(goal, domain)
+            if (pinned is None or value == pinned) and self._may_hold(request, domain)
         ]
 
     # --- bounds ----------------------------------------------------------------------------------
 
-    def fits_alone(self, goal: Goal, scope: NodeSet) -> bool:
-        """A necessary condition by counting: the group alone, each of its leaves alone."""
-        key = (goal.signature, scope)
+    def fits_alone(self, request: GroupRequest, nodes: NodeSet) -> bool:
+        """A necessary condition by counting: the group alone, each of its PodGroups alone."""
+        key = (request.signature, nodes)
         known = self._alone.get(key)
         if known is None:
-            known = bool(self._able(goal, scope)) if goal.topology else self._holds(goal, scope)
+            known = bool(self._feasible(request, nodes)) if request.topology else self._may_hold(request, nodes)
             self._alone[key] = known
         return known
 
-    def _holds(self, goal: Goal, scope: NodeSet) -> bool:
-        if isinstance(goal, LeafGoal):
-            seats = sum(min(lot.count, int(self.board.seats(lot.shape)[scope.nodes].sum())) for lot in goal.lots)
-            return seats >= goal.need
-        return sum(self.fits_alone(child, scope) for child in goal.open) >= goal.need
+    def _may_hold(self, request: GroupRequest, nodes: NodeSet) -> bool:
+        if isinstance(request, PodGroupRequest):
+            seats = (
+                min(pods.count, int(self.matrix.seats(pods.shape)[nodes.nodes].sum())) for pods in request.identical
+            )
+            return sum(seats) >= request.need
+        return sum(self.fits_alone(child, nodes) for child in request.open) >= request.need
 
-    def _fits_loosely(self, goal: Goal, scope: NodeSet) -> bool:
-        """Without regard to domains all leaves must fit together; asked only where domains are in play."""
-        leaves = _mandatory(goal)
+    def _fits_without_domains(self, request: GroupRequest, nodes: NodeSet) -> bool:
+        """Without regard to domains all PodGroups must fit together; asked only where domains are in play."""
+        leaves = _mandatory(request)
         if leaves is None or len(leaves) < 2 or not any(leaf.topology for leaf in leaves):
             return True
-        loads = tuple(ScopedRequest(leaf, scope) for leaf in leaves)
-        gave_up, weighed = self.gave_up, self.weighed
-        fits = self._pack(loads) is not None or self.gave_up
-        self.gave_up, self.weighed = gave_up, weighed
+        scoped = tuple(ScopedRequest(leaf, nodes) for leaf in leaves)
+        gave_up, certificate = self.gave_up, self.certificate
+        fits = self._pack(scoped) is not None or self.gave_up
+        self.gave_up, self.certificate = gave_up, certificate
         return fits
 
-    def _ways(self, task: Task) -> tuple[int, int]:
-        """How many ways a task has, fewest first; among equals the heaviest."""
-        goal, scope, settled = task
-        ways = len(self._able(goal, scope)) if goal.topology and not settled else 1
-        if isinstance(goal, BranchGoal) and goal.need < len(goal.open):
-            ways *= 2 + len(goal.open) - goal.need
-        return ways, -self._burden(goal)
+    def _alternatives(self, task: Task) -> tuple[int, int]:
+        """How many alternatives a task has, fewest first; among equals the largest group."""
+        request, nodes, chosen = task
+        count = len(self._feasible(request, nodes)) if request.topology and not chosen else 1
+        if isinstance(request, CompositeRequest) and request.need < len(request.open):
+            count *= 2 + len(request.open) - request.need
+        return count, -self._size(request)
 
-    def _burden(self, goal: Goal) -> int:
-        """A rough size: what the needed members take of the board, in parts per million."""
-        if isinstance(goal, BranchGoal):
-            return sum(sorted(self._burden(child) for child in goal.open)[: goal.need])
-        total = np.maximum(self.board.free.clip(min=0).sum(axis=1), 1)
-        share = [float((self.board.requests[lot.shape] / total).max()) * 1e6 for lot in goal.lots]
-        picks = sorted(zip(share, (lot.count for lot in goal.lots), strict=True))
-        missing, burden = goal.need, 0.0
-        for size, count in picks:
-            burden += size * min(count, missing)
+    def _size(self, request: GroupRequest) -> int:
+        """Roughly what the needed pods take of all nodes, in parts per million."""
+        if isinstance(request, CompositeRequest):
+            return sum(sorted(self._size(child) for child in request.open)[: request.need])
+        total = np.maximum(self.matrix.free.clip(min=0).sum(axis=1), 1)
+        share = [float((self.matrix.request(pods.shape) / total).max()) * 1e6 for pods in request.identical]
+        missing, size = request.need, 0.0
+        for each, count in sorted(zip(share, (pods.count for pods in request.identical), strict=True)):
+            size += each * min(count, missing)
             missing -= min(count, missing)
-        return int(burden)
+        return int(size)
 
     # --- packing ---------------------------------------------------------------------------------
 
     def _packs(self, part: tuple[ScopedRequest, ...]) -> bool:
-        """Whether loads that share nodes fit together."""
-        if len(part) == 1 and len(part[0].leaf.lots) == 1:
+        """Whether PodGroups that share nodes fit together."""
+        if len(part) == 1 and len(part[0].request.identical) == 1:
             return True  # counted before: one shape alone
-        key = self._loads_key(part)
+        key = self._scoped_key(part)
         if key not in self._packed:
             self._packed[key] = self._pack(part)
         return self._packed[key] is not None
 
-    def _pack(self, part: tuple[ScopedRequest, ...]) -> tuple[tuple[ScopedRequest, ...], list[PackedPods]] | None:
-        self.budget.spend(QUESTION_COST)
-        question = PackingInstance(self.board, part)
-        placed = pack(question, self.budget)
+    def _pack(self, part: tuple[ScopedRequest, ...]) -> Packing | None:
+        self.budget.spend(INSTANCE_COST)
+        instance = PackingInstance(self.matrix, part)
+        placed = pack(instance, self.budget)
         if placed is not None:
-            return part, question.seated(placed)
+            return part, instance.packed(placed)
         # One hard corner must not use up what the rest of the tree needs.
         share = Budget(max(1, (self.budget.limit - self.budget.spent) // 2))
-        answer = decide(question, share)
+        answer = decide(instance, share)
         self.budget.spend(share.spent)
         if isinstance(answer, np.ndarray):
-            return part, question.seated(answer)
+            return part, instance.packed(answer)
         if isinstance(answer, BudgetSpent):
             self.gave_up = True
         elif isinstance(answer, DualCertificate):
-            self.weighed = (question, answer)
+            self.certificate = (instance, answer)
         else:
             self.classes = max(self.classes, answer.classes)
         return None
 
-    def _seats(self, part: tuple[ScopedRequest, ...]) -> list[PackedPods]:
-        known = self._packed.get(self._loads_key(part))
+    def _packed_pods(self, part: tuple[ScopedRequest, ...]) -> list[PackedPods]:
+        known = self._packed.get(self._scoped_key(part))
         if known is not None and set(known[0]) == set(part):
             return known[1]
         again = self._pack(part)
@@ -299,41 +308,41 @@ class TreeSearch:
 
     # --- memory ----------------------------------------------------------------------------------
 
-    def _name(self, signature: object) -> int:
-        return self._names.setdefault(signature, len(self._names))
+    def _number(self, signature: object) -> int:
+        return self._numbers.setdefault(signature, len(self._numbers))
 
-    def _loads_key(self, loads: tuple[ScopedRequest, ...]) -> object:
-        return tuple(sorted((self._name(load.leaf.signature), id(load.nodes)) for load in loads))
+    def _scoped_key(self, scoped: tuple[ScopedRequest, ...]) -> object:
+        return tuple(sorted((self._number(part.request.signature), id(part.nodes)) for part in scoped))
 
-    def _state(self, tasks: tuple[Task, ...], loads: tuple[ScopedRequest, ...]) -> object:
-        wanted = tuple(sorted((self._name(goal.signature), id(scope), done) for goal, scope, done in tasks))
-        return wanted, self._loads_key(loads)
+    def _state(self, tasks: tuple[Task, ...], scoped: tuple[ScopedRequest, ...]) -> object:
+        wanted = tuple(sorted((self._number(task[0].signature), id(task[1]), task[2]) for task in tasks))
+        return wanted, self._scoped_key(scoped)
 
 
-def _mandatory(goal: Goal) -> list[LeafGoal] | None:
-    """The leaves that must all be seated; None when children can be chosen."""
-    if isinstance(goal, LeafGoal):
-        return [goal]
-    if goal.need < len(goal.open):
+def _mandatory(request: GroupRequest) -> list[PodGroupRequest] | None:
+    """The PodGroups that must all be placed; None when children can be chosen."""
+    if isinstance(request, PodGroupRequest):
+        return [request]
+    if request.need < len(request.open):
         return None
-    below = [_mandatory(child) for child in goal.open]
+    below = [_mandatory(child) for child in request.open]
     return None if None in below else [leaf for part in below for leaf in part or ()]
 
 
-def _held(goal: Goal, loaded: set[int]) -> list[Goal]:
-    """The groups that hold once the leaves of these identities are seated, a group after its children."""
-    if isinstance(goal, LeafGoal):
-        return [goal] if id(goal) in loaded else []
-    below = [_held(child, loaded) for child in goal.open]
-    holding = sum(bool(part) and part[-1] is child for part, child in zip(below, goal.open, strict=True))
-    return [*(held for part in below for held in part), *([goal] if holding >= goal.need else [])]
+def _satisfied(request: GroupRequest, placed: set[PodGroupRequest]) -> list[GroupRequest]:
+    """The groups that are satisfied once these PodGroups are placed, a group after its children."""
+    if isinstance(request, PodGroupRequest):
+        return [request] if request in placed else []
+    below = [_satisfied(child, placed) for child in request.open]
+    count = sum(bool(part) and part[-1] is child for part, child in zip(below, request.open, strict=True))
+    return [*(each for part in below for each in part), *([request] if count >= request.need else [])]
 
 
-def _components(loads: tuple[ScopedRequest, ...]) -> list[tuple[ScopedRequest, ...]]:
-    """Loads that share nodes, directly or through others, belong together."""
+def _components(scoped: tuple[ScopedRequest, ...]) -> list[tuple[ScopedRequest, ...]]:
+    """The PodGroups that share nodes, directly or through others, together."""
     parts: list[tuple[int, list[ScopedRequest]]] = []
-    for load in loads:
-        bits, joined = load.nodes.bits, [load]
+    for one in scoped:
+        bits, joined = one.nodes.bits, [one]
         apart: list[tuple[int, list[ScopedRequest]]] = []
         for other_bits, members in parts:
             if other_bits & bits:

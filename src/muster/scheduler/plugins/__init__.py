@@ -1,4 +1,4 @@
-"""One module per scheduling rule, all of one shape, registered in one list."""
+"""The scheduling plugins, one module each, under the names that kube-scheduler's default profile gives them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from muster.scheduler.plugins.volume_binding import VolumeBinding
 from muster.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from muster.scheduler.plugins.volume_zone import VolumeZone
 
-# In the order in which they judge: a node is reported under the first that refuses it.
+# In the order in which they filter: a node is reported under the first plugin that rejects it.
 DEFAULT: tuple[type[Plugin], ...] = (
     NodeName,
     NodeUnschedulable,

@@ -1,4 +1,7 @@
-"""Nodes whose cpu and memory are used in like shares are liked better: 75 is neutral, from 50 to 100."""
+"""NodeResourcesBalancedAllocation: scores nodes by how much the pod balances the used shares of cpu and memory.
+
+The score is from 50 to 100; 75 means that the balance stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from muster.scheduler.cache.arrays import Bools, Ints, Slots
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.framework.plugin import DependsOn, Plugin
 from muster.scheduler.framework.shape import Shape
-from muster.scheduler.plugins.resource_args import listed, weighted_resources
+from muster.scheduler.plugins.resource_args import rows_of, weighted_resources
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,30 +43,30 @@ class NodeResourcesBalancedAllocation(Plugin):
     def _score(self, shape: Shape, cluster: Cluster, slots: Slots, ahead: int | Ints) -> Ints:
         shares: list[Floats] = []
         present: list[Bools] = []
-        for row, size, _ in listed(self, self.resources, shape, cluster):
+        for row, size, _ in rows_of(self, self.resources, shape, cluster):
             alloc = cluster.alloc[row][slots]
             used = cluster.used[row][slots] + size * ahead
-            # Both at once: the node as it is, and with the pod.
+            # Two rows: the node as it is, and with the pod.
             both = np.stack((used, used + size))
             present.append(alloc > 0)
             shares.append(np.minimum(1.0, both / np.maximum(alloc, 1)))
-        before, after = _evenness(shares, present)
+        before, after = _balance(shares, present)
         return 50 + (50 + after - before) // 2
 
     def score_one(self, shape: Shape, cluster: Cluster, slot: int) -> int:
         before: list[float] = []
         after: list[float] = []
-        for row, size, _ in listed(self, self.resources, shape, cluster):
+        for row, size, _ in rows_of(self, self.resources, shape, cluster):
             alloc = cluster.alloc.item(row, slot)
             if alloc:
                 used = cluster.used.item(row, slot)
                 before.append(min(1.0, used / alloc))
                 after.append(min(1.0, (used + size) / alloc))
-        return 50 + (50 + _evenness_of(after) - _evenness_of(before)) // 2
+        return 50 + (50 + _balance_of(after) - _balance_of(before)) // 2
 
 
-def _evenness(shares: list[Floats], present: list[Bools]) -> Ints:
-    """100 where all shares are alike, less the further they are apart."""
+def _balance(shares: list[Floats], present: list[Bools]) -> Ints:
+    """100 where all used shares are equal, less the more they deviate."""
     return ((1 - _deviation(shares, present)) * 100).astype(np.int64)
 
 
@@ -80,7 +83,7 @@ def _deviation(shares: list[Floats], present: list[Bools]) -> Floats:
     return np.where(count > 2, np.sqrt(squares / count), np.where(count == 2, (highest - lowest) / 2, 0.0))
 
 
-def _evenness_of(shares: list[float]) -> int:
+def _balance_of(shares: list[float]) -> int:
     match shares:
         case [first, second]:
             deviation = abs((first - second) / 2)

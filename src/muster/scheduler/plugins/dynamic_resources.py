@@ -1,4 +1,4 @@
-"""Device claims are not allocated here, so a pod that has one is held back rather than placed blindly."""
+"""DynamicResources: rejects pods with resource claims, because device allocation is not implemented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that already hold the pod's images are liked better, the more so the more nodes hold them."""
+"""ImageLocality: scores nodes by the size of the pod's images on them, times the share of nodes with the image."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from muster.scheduler.cache.node_columns import image_name
 from muster.scheduler.framework.plugin import MAX_SCORE, DependsOn, Plugin
 from muster.scheduler.framework.shape import Shape
 
+# kube-scheduler's minThreshold and maxContainerThreshold.
 _MIB = 1024 * 1024
-
-
-_LEAST = 23 * _MIB
-
-
-_MOST_EACH = 1000 * _MIB
+_MIN_SIZE = 23 * _MIB
+_MAX_SIZE_EACH = 1000 * _MIB
 
 
 class ImageLocality(Plugin):
@@ -35,8 +32,8 @@ class ImageLocality(Plugin):
             sizes = cluster.image_sizes(image)
             spread = np.count_nonzero(sizes) / max(1, cluster.count)
             total += (sizes[slots] * spread).astype(np.int64)
-        most = _MOST_EACH * len(images)
-        return (np.clip(total, _LEAST, most) - _LEAST) * MAX_SCORE // (most - _LEAST)
+        most = _MAX_SIZE_EACH * len(images)
+        return (np.clip(total, _MIN_SIZE, most) - _MIN_SIZE) * MAX_SCORE // (most - _MIN_SIZE)
 
 
 def _images(shape: Shape) -> list[str]:

@@ -1,4 +1,4 @@
-"""Pods that want to be near or away from others: required and preferred, their own wishes and those of running pods."""
+"""InterPodAffinity: required and preferred pod (anti-)affinity, of the pod itself and of the pods that are on nodes."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ from muster.scheduler.interface.cluster_events import (
 )
 
 _OWN_ANTI = "node(s) didn't match pod anti-affinity rules"
+_EXISTING_ANTI = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-_OTHERS_ANTI = "node(s) didn't satisfy existing pods anti-affinity rules"
+class _TermCount(NamedTuple):
+    """The pods that a term selects (or that carry it), by value of its topology key; the weight is for scores."""
 
-
-class _Near(NamedTuple):
-    """Pods counted by one tally, per value of one label; the weight is for scores."""
-
-    tally: PodCount
+    pods: PodCount
     key: str
     weight: int = 0
 
-    def counts(self, cluster: Cluster, slots: Slots) -> Ints:
-        return self.tally.by(self.key).take(cluster.labels(self.key)[slots])
+    def at(self, cluster: Cluster, slots: Slots) -> Ints:
+        """Per slot, the number of these pods in the same topology domain; 0 without the label."""
+        return self.pods.by_label(self.key).take(cluster.labels(self.key)[slots])
 
 
-class _Wishes(NamedTuple):
-    together: tuple[_Near, ...]  # required; all count the same pods, those that every term selects
-    company: bool  # the pod itself would satisfy its required terms
-    apart: tuple[_Near, ...]
-    preferred: tuple[_Near, ...]
-    jealous: tuple[str, ...]  # topology keys of anti-affinity that selects the pod's own like
+class _AffinityTerms(NamedTuple):
+    """The affinity terms of a shape."""
+
+    required: tuple[_TermCount, ...]  # all count the same pods: those that every required term selects
+    selects_itself: bool  # all required terms select the pod itself
+    anti: tuple[_TermCount, ...]
+    preferred: tuple[_TermCount, ...]
+    self_anti_keys: tuple[str, ...]  # topology keys of required anti-affinity that selects the pod itself
 
 
 class InterPodAffinity(Plugin):
@@ -64,124 +65,132 @@ class InterPodAffinity(Plugin):
         self.hard_weight = int(self.args.get("hardPodAffinityWeight", 1))
         if not 0 <= self.hard_weight <= 100:
             raise ValueError(f"hardPodAffinityWeight is {self.hard_weight}; it must be from 0 to 100")
-        self.ignores_others = bool(self.args.get("ignorePreferredTermsOfExistingPods", False))
+        self.ignore_preferred_of_existing = bool(self.args.get("ignorePreferredTermsOfExistingPods", False))
 
     # --- filtering ---------------------------------------------------------------------------------
 
     def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
-        wishes = _wishes(shape, cluster)
-        return bool(wishes.together or wishes.apart or _refusing(shape, cluster))
+        terms = _terms(shape, cluster)
+        return bool(terms.required or terms.anti or _existing_anti_affinity(shape, cluster))
 
     def affected_by_own_shape(self, shape: Shape, cluster: Cluster) -> bool:
-        wishes = _wishes(shape, cluster)
-        return bool(wishes.jealous or (wishes.together and wishes.company))
+        terms = _terms(shape, cluster)
+        return bool(terms.self_anti_keys or (terms.required and terms.selects_itself))
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
-        wishes = _wishes(shape, cluster)
-        ok = self._together(wishes, cluster, slots)
-        for near in (*wishes.apart, *_refusing(shape, cluster)):
-            if near.tally.total:
-                ok &= near.counts(cluster, slots) == 0
+        terms = _terms(shape, cluster)
+        ok = self._satisfies_required(terms, cluster, slots)
+        for term in (*terms.anti, *_existing_anti_affinity(shape, cluster)):
+            if term.pods.total:
+                ok &= term.at(cluster, slots) == 0
         return ok
 
     def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints | None:
-        keys = _wishes(shape, cluster).jealous
+        keys = _terms(shape, cluster).self_anti_keys
         if not keys:
             return None
-        # Pods that keep apart from their like never share a domain, so even less a node.
-        alone = np.logical_or.reduce([cluster.labels(key)[slots] > 0 for key in keys])
-        return np.where(alone, 1, UNLIMITED)
+        # Pods with anti-affinity to themselves never share a domain, so no node takes two of them.
+        single = np.logical_or.reduce([cluster.labels(key)[slots] > 0 for key in keys])
+        return np.where(single, 1, UNLIMITED)
 
-    def _together(self, wishes: _Wishes, cluster: Cluster, slots: Slots) -> Bools:
+    def _satisfies_required(self, terms: _AffinityTerms, cluster: Cluster, slots: Slots) -> Bools:
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
         found = ok.copy()
-        for near in wishes.together:
-            ok &= cluster.labels(near.key)[slots] > 0
-            found &= near.counts(cluster, slots) > 0
-        # The first of a group that wants to be together has nobody to join yet.
-        alone = wishes.company and not any(near.tally.by(near.key).any() for near in wishes.together)
-        return ok if alone else ok & found
+        for term in terms.required:
+            ok &= cluster.labels(term.key)[slots] > 0
+            found &= term.at(cluster, slots) > 0
+        # The first pod of a group with affinity to itself: there is no other pod yet that could match.
+        first = terms.selects_itself and not any(term.pods.by_label(term.key).any() for term in terms.required)
+        return ok if first else ok & found
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
-        wishes = _wishes(shape, cluster)
-        ok = self._together(wishes, cluster, slots)
+        terms = _terms(shape, cluster)
+        ok = self._satisfies_required(terms, cluster, slots)
         yield FilterStatus(self.message, slots[~ok], True, self.name)
-        for nears, text in ((wishes.apart, _OWN_ANTI), (_refusing(shape, cluster), _OTHERS_ANTI)):
+        existing = _existing_anti_affinity(shape, cluster)
+        for anti, message in ((terms.anti, _OWN_ANTI), (existing, _EXISTING_ANTI)):
             slots = slots[ok]
             ok = np.ones(slots.shape, dtype=np.bool_)
-            for near in nears:
-                ok &= near.counts(cluster, slots) == 0
-            yield FilterStatus(text, slots[~ok], False, self.name)
+            for term in anti:
+                ok &= term.at(cluster, slots) == 0
+            yield FilterStatus(message, slots[~ok], False, self.name)
 
     # --- scoring -----------------------------------------------------------------------------------
 
     def score_applies(self, shape: Shape, cluster: Cluster) -> bool:
-        own = _wishes(shape, cluster).preferred
-        return bool(own) or (not self.ignores_others and bool(self._liking(shape, cluster)))
+        own = _terms(shape, cluster).preferred
+        return bool(own) or (not self.ignore_preferred_of_existing and bool(self._existing_scores(shape, cluster)))
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         raw = np.zeros(cluster.alive[slots].shape, dtype=np.int64)
-        for near in (*_wishes(shape, cluster).preferred, *self._liking(shape, cluster)):
-            if near.tally.total:
-                raw += near.counts(cluster, slots) * near.weight
+        for term in (*_terms(shape, cluster).preferred, *self._existing_scores(shape, cluster)):
+            if term.pods.total:
+                raw += term.at(cluster, slots) * term.weight
         if not raw.size or (lowest := raw.min()) == (highest := raw.max()):
             return np.zeros_like(raw)
         return (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
 
-    def _liking(self, shape: Shape, cluster: Cluster) -> list[_Near]:
-        """What running pods think of having this one near them."""
+    def _existing_scores(self, shape: Shape, cluster: Cluster) -> list[_TermCount]:
+        """The affinity terms of pods on nodes that select this shape, with their weights."""
 
-        def find() -> list[_Near]:
+        def find() -> list[_TermCount]:
             weights = {"hard": self.hard_weight, "anti": 0}
-            found = ((what, weights.get(what.kind, what.weight), tally) for what, tally in _selecting(shape, cluster))
-            return [_Near(tally, what.topology, weight) for what, weight, tally in found if weight]
+            found: list[_TermCount] = []
+            for term, pods in _existing_terms(shape, cluster):
+                weight = weights.get(term.kind, term.weight)
+                if weight:
+                    found.append(_TermCount(pods, term.topology, weight))
+            return found
 
-        return shape.fresh((self, "liking"), cluster.pod_counts.version, find)
-
-
-def _selecting(shape: Shape, cluster: Cluster) -> Iterable[tuple[CarriedTerm, PodCount]]:
-    """The terms carried by running pods that select this shape."""
-    for what, tally in cluster.pod_counts.carried():
-        if isinstance(what, CarriedTerm) and what.topology and cluster.pod_counts.selects(what.term, shape.label_class):
-            yield what, tally
+        return shape.memo_at((self, "existing scores"), cluster.pod_counts.version, find)
 
 
-def _refusing(shape: Shape, cluster: Cluster) -> list[_Near]:
-    def find() -> list[_Near]:
-        return [_Near(tally, what.topology) for what, tally in _selecting(shape, cluster) if what.kind == "anti"]
-
-    return shape.fresh("refusing anti-affinity", cluster.pod_counts.version, find)
-
-
-def _wishes(shape: Shape, cluster: Cluster) -> _Wishes:
-    return shape.fresh("pod affinity", cluster.pod_counts.version, lambda: _compile(shape, cluster))
+def _existing_terms(shape: Shape, cluster: Cluster) -> Iterable[tuple[CarriedTerm, PodCount]]:
+    """The affinity terms of pods on nodes that select this shape, each with the count of the pods that have it."""
+    for term, pods in cluster.pod_counts.carried():
+        if isinstance(term, CarriedTerm) and term.topology and cluster.pod_counts.selects(term.term, shape.label_class):
+            yield term, pods
 
 
-def _compile(shape: Shape, cluster: Cluster) -> _Wishes:
-    pod, tallies = shape.pod, cluster.pod_counts
+def _existing_anti_affinity(shape: Shape, cluster: Cluster) -> list[_TermCount]:
+    """The required anti-affinity of pods on nodes that selects this shape."""
+
+    def find() -> list[_TermCount]:
+        existing = _existing_terms(shape, cluster)
+        return [_TermCount(pods, term.topology) for term, pods in existing if term.kind == "anti"]
+
+    return shape.memo_at("existing anti-affinity", cluster.pod_counts.version, find)
+
+
+def _terms(shape: Shape, cluster: Cluster) -> _AffinityTerms:
+    return shape.memo_at("pod affinity", cluster.pod_counts.version, lambda: _compile(shape, cluster))
+
+
+def _compile(shape: Shape, cluster: Cluster) -> _AffinityTerms:
+    pod, pod_counts = shape.pod, cluster.pod_counts
     affinity = pod.spec.affinity or Affinity()
-    together = apart = ()
-    preferred: list[_Near] = []
+    required = anti = ()
+    preferred: list[_TermCount] = []
     for side, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):
         if side is None:
             continue
-        for wish in side.preferred_during_scheduling_ignored_during_execution or ():
-            term = affinity_term(wish.pod_affinity_term, pod)
-            if wish.pod_affinity_term.topology_key:
-                near = _Near(tallies.matching((term,)), wish.pod_affinity_term.topology_key, sign * wish.weight)
-                preferred.append(near)
-        required = side.required_during_scheduling_ignored_during_execution or ()
+        for weighted in side.preferred_during_scheduling_ignored_during_execution or ():
+            term = weighted.pod_affinity_term
+            compiled = affinity_term(term, pod)
+            if term.topology_key:
+                pods = pod_counts.matching((compiled,))
+                preferred.append(_TermCount(pods, term.topology_key, sign * weighted.weight))
         if sign > 0:
-            together = required
+            required = side.required_during_scheduling_ignored_during_execution or ()
         else:
-            apart = required
-    alike = [term for term in apart if tallies.selects(affinity_term(term, pod), shape.label_class)]
-    all_terms = tuple(sorted({affinity_term(term, pod) for term in together}, key=repr))
-    everyone = tallies.matching(all_terms) if together else None
-    return _Wishes(
-        tuple(_Near(everyone, term.topology_key) for term in together if everyone is not None),
-        tallies.selects_all(all_terms, shape.label_class),
-        tuple(_Near(tallies.matching((affinity_term(term, pod),)), term.topology_key) for term in apart),
+            anti = side.required_during_scheduling_ignored_during_execution or ()
+    self_anti = [term for term in anti if pod_counts.selects(affinity_term(term, pod), shape.label_class)]
+    all_terms = tuple(sorted({affinity_term(term, pod) for term in required}, key=repr))
+    matching_all = pod_counts.matching(all_terms) if required else None
+    return _AffinityTerms(
+        tuple(_TermCount(matching_all, term.topology_key) for term in required if matching_all is not None),
+        pod_counts.selects_all(all_terms, shape.label_class),
+        tuple(_TermCount(pod_counts.matching((affinity_term(term, pod),)), term.topology_key) for term in anti),
         tuple(preferred),
-        tuple(term.topology_key for term in alike),
+        tuple(term.topology_key for term in self_anti),
     )

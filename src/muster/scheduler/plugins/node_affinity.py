@@ -1,4 +1,4 @@
-"""Pods choose nodes by label: nodeSelector and required terms must match, preferred terms add to the score."""
+"""NodeAffinity: nodeSelector and required node affinity filter nodes, preferred node affinity scores them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from muster.api.types import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from muster.api.types import NodeAffinity as Wishes
+from muster.api.types import Affinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from muster.api.types import NodeAffinity as NodeAffinitySpec
 from muster.scheduler.cache.arrays import Bools, Ints, Slots
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.node_columns import NodeColumns
@@ -30,112 +30,112 @@ class NodeAffinity(Plugin):
 
     def __init__(self, args: Mapping[str, Any] | None = None) -> None:
         super().__init__(args)
-        self.added = msgspec.convert(self.args.get("addedAffinity") or {}, Wishes)
+        self.added = msgspec.convert(self.args.get("addedAffinity") or {}, NodeAffinitySpec)
 
     def filter_applies(self, shape: Shape, cluster: Cluster) -> bool:
-        pod = shape.pod.spec
-        return bool(pod.node_selector) or _required(_wishes(shape)) is not None or _required(self.added) is not None
+        required = _required(_node_affinity(shape)) or _required(self.added)
+        return bool(shape.pod.spec.node_selector) or required is not None
 
     def pre_filter(self, shape: Shape, cluster: Cluster) -> str | None:
         names = self.pre_filter_nodes(shape, cluster)
         return "pod affinity terms conflict" if names is not None and not names else None
 
     def pre_filter_nodes(self, shape: Shape, cluster: Cluster) -> frozenset[str] | None:
-        required = _required(_wishes(shape))
-        return None if required is None else _pinned(required)
+        required = _required(_node_affinity(shape))
+        return None if required is None else _names_required(required)
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
-        ok = chosen(shape, cluster, slots)
+        ok = matches_pod(shape, cluster, slots)
         enforced = _required(self.added)
-        return ok if enforced is None else ok & selected(enforced, cluster, slots)
+        return ok if enforced is None else ok & matches_selector(enforced, cluster, slots)
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         enforced = _required(self.added)
         if enforced is not None:
-            ok = selected(enforced, cluster, slots)
+            ok = matches_selector(enforced, cluster, slots)
             yield FilterStatus("node(s) didn't match scheduler-enforced node affinity", slots[~ok], True, self.name)
             slots = slots[ok]
         yield FilterStatus(self.message, slots, True, self.name)
 
     def score_applies(self, shape: Shape, cluster: Cluster) -> bool:
-        return bool(_preferred(_wishes(shape)) or _preferred(self.added))
+        return bool(_preferred(_node_affinity(shape)) or _preferred(self.added))
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         total = np.zeros(cluster.alive[slots].shape, dtype=np.int64)
-        for wish in (*_preferred(_wishes(shape)), *_preferred(self.added)):
-            total += term_matches(wish.preference, cluster, slots) * wish.weight
+        for weighted in (*_preferred(_node_affinity(shape)), *_preferred(self.added)):
+            total += matches_term(weighted.preference, cluster, slots) * weighted.weight
         return total
 
 
-def chosen(shape: Shape, cluster: NodeColumns, slots: Slots) -> Bools:
-    """The slots that the pod's own nodeSelector and required terms allow."""
+def matches_pod(shape: Shape, cluster: NodeColumns, slots: Slots) -> Bools:
+    """Per slot, whether the node matches the pod's own nodeSelector and required node affinity."""
     ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
     for key, value in (shape.pod.spec.node_selector or {}).items():
-        ok &= _satisfies(cluster, slots, key, "In", (value,))
-    required = _required(_wishes(shape))
-    return ok if required is None else ok & selected(required, cluster, slots)
+        ok &= _matches_label(cluster, slots, key, "In", (value,))
+    required = _required(_node_affinity(shape))
+    return ok if required is None else ok & matches_selector(required, cluster, slots)
 
 
-def selected(selector: NodeSelector, cluster: NodeColumns, slots: Slots) -> Bools:
-    """The slots that at least one term of a node selector matches."""
+def matches_selector(selector: NodeSelector, cluster: NodeColumns, slots: Slots) -> Bools:
+    """Per slot, whether the node matches at least one term of a node selector."""
     ok = np.zeros(cluster.alive[slots].shape, dtype=np.bool_)
     for term in selector.node_selector_terms or ():
-        ok |= term_matches(term, cluster, slots)
+        ok |= matches_term(term, cluster, slots)
     return ok
 
 
-def term_matches(term: NodeSelectorTerm, cluster: NodeColumns, slots: Slots) -> Bools:
-    """The slots that meet all expressions and fields of a term; an empty term means none."""
+def matches_term(term: NodeSelectorTerm, cluster: NodeColumns, slots: Slots) -> Bools:
+    """Per slot, whether the node matches all expressions and fields of a term; an empty term matches no node."""
     shape = cluster.alive[slots].shape
     if not term.match_expressions and not term.match_fields:
         return np.zeros(shape, dtype=np.bool_)
     ok = np.ones(shape, dtype=np.bool_)
-    for wanted in term.match_expressions or ():
-        ok &= _satisfies(cluster, slots, wanted.key, wanted.operator, wanted.values or ())
-    for wanted in term.match_fields or ():
-        ok &= _named(wanted, cluster, slots)
+    for required in term.match_expressions or ():
+        ok &= _matches_label(cluster, slots, required.key, required.operator, required.values or ())
+    for required in term.match_fields or ():
+        ok &= _matches_name(required, cluster, slots)
     return ok
 
 
-def _satisfies(cluster: NodeColumns, slots: Slots, key: str, operator: str, values: tuple[str, ...]) -> Bools:
-    return cluster.label_column(key).satisfying(key, operator, values)[cluster.labels(key)[slots]]
+def _matches_label(cluster: NodeColumns, slots: Slots, key: str, operator: str, values: tuple[str, ...]) -> Bools:
+    return cluster.label_column(key).matching(key, operator, values)[cluster.labels(key)[slots]]
 
 
-def _named(wanted: NodeSelectorRequirement, cluster: NodeColumns, slots: Slots) -> Bools:
-    values = wanted.values or ()
+def _matches_name(required: NodeSelectorRequirement, cluster: NodeColumns, slots: Slots) -> Bools:
+    values = required.values or ()
     found = np.zeros(cluster.size, dtype=np.bool_)
-    if len(values) != 1 or wanted.operator not in ("In", "NotIn"):
+    if len(values) != 1 or required.operator not in ("In", "NotIn"):
         return found[slots]
-    slot = cluster.index.get(values[0]) if wanted.key == "metadata.name" else None
+    slot = cluster.index.get(values[0]) if required.key == "metadata.name" else None
     if slot is not None:
         found[slot] = True
-    return found[slots] if wanted.operator == "In" else ~found[slots]
+    return found[slots] if required.operator == "In" else ~found[slots]
 
 
-def _wishes(shape: Shape) -> Wishes:
-    return (shape.pod.spec.affinity or Affinity()).node_affinity or Wishes()
+def _node_affinity(shape: Shape) -> NodeAffinitySpec:
+    return (shape.pod.spec.affinity or Affinity()).node_affinity or NodeAffinitySpec()
 
 
-def _required(wishes: Wishes) -> NodeSelector | None:
-    return wishes.required_during_scheduling_ignored_during_execution
+def _required(affinity: NodeAffinitySpec) -> NodeSelector | None:
+    return affinity.required_during_scheduling_ignored_during_execution
 
 
-def _preferred(wishes: Wishes) -> tuple[Any, ...]:
-    found = wishes.preferred_during_scheduling_ignored_during_execution or ()
-    return tuple(wish for wish in found if wish.weight)
+def _preferred(affinity: NodeAffinitySpec) -> tuple[PreferredSchedulingTerm, ...]:
+    found = affinity.preferred_during_scheduling_ignored_during_execution or ()
+    return tuple(weighted for weighted in found if weighted.weight)
 
 
-def _pinned(selector: NodeSelector) -> frozenset[str] | None:
-    """The node names that the terms pin, or None if some term does not pin one. Empty where names conflict."""
+def _names_required(selector: NodeSelector) -> frozenset[str] | None:
+    """The node names that the terms require (`metadata.name` In), None if a term requires none; empty on conflict."""
     names: set[str] = set()
     terms = selector.node_selector_terms or ()
     for term in terms:
-        pins = [
-            frozenset(wanted.values or ())
-            for wanted in term.match_fields or ()
-            if wanted.key == "metadata.name" and wanted.operator == "In"
+        allowed = [
+            frozenset(required.values or ())
+            for required in term.match_fields or ()
+            if required.key == "metadata.name" and required.operator == "In"
         ]
-        if not pins:
+        if not allowed:
             return None
-        names |= frozenset.intersection(*pins)
+        names |= allowed[0].intersection(*allowed[1:])
     return frozenset(names) if terms else None

@@ -1,4 +1,4 @@
-"""A pod that names its node goes there or nowhere."""
+"""NodeName: a pod with `spec.nodeName` fits only that node."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class NodeName(Plugin):
         return bool(shape.pod.spec.node_name)
 
     def pre_filter_nodes(self, shape: Shape, cluster: Cluster) -> frozenset[str] | None:
-        wanted = shape.pod.spec.node_name
-        return frozenset((wanted,)) if wanted else None
+        name = shape.pod.spec.node_name
+        return frozenset((name,)) if name else None
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         only = np.zeros(cluster.size, dtype=np.bool_)

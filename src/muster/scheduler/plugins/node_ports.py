@@ -1,4 +1,4 @@
-"""A host port is held by one pod on a node: same protocol and number clash when the addresses overlap."""
+"""NodePorts: a host port is used by one pod on a node; equal protocol and number conflict if the addresses overlap."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ class NodePorts(Plugin):
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         free = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
-        for held in _clashing(shape, cluster):
-            free &= held.column[: cluster.size][slots] == 0
+        for pods in _conflicting(shape, cluster):
+            free &= pods.column[: cluster.size][slots] == 0
         return free
 
     def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         return self.filter(shape, cluster, slots).astype(np.int64)
 
 
-def _clashing(shape: Shape, cluster: Cluster) -> list[PodCount]:
-    wanted = shape.footprint.requirements.ports
+def _conflicting(shape: Shape, cluster: Cluster) -> list[PodCount]:
+    """The counts of pods that use a host port with which a port of the shape conflicts."""
+    ports = shape.footprint.requirements.ports
 
     def find() -> list[PodCount]:
-        known = [(what, tally) for what, tally in cluster.pod_counts.carried() if isinstance(what, HostPort)]
-        return [tally for what, tally in known if any(what.clashes(port) for port in wanted)]
+        used = [(port, pods) for port, pods in cluster.pod_counts.carried() if isinstance(port, HostPort)]
+        return [pods for other, pods in used if any(other.conflicts(port) for port in ports)]
 
-    return shape.fresh("clashing ports", cluster.pod_counts.version, find)
+    return shape.memo_at("conflicting ports", cluster.pod_counts.version, find)

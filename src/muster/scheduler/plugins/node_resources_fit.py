@@ -1,7 +1,7 @@
-"""A node must have room for what the pod requests; how full it would be is its score.
+"""NodeResourcesFit: the pod's requests must fit the node's free resources; the score is how full the node would be.
 
-Strategies: LeastAllocated spreads, MostAllocated packs, RequestedToCapacityRatio follows a curve.
-Scores count cpu and memory with a filler for containers that request none.
+Scoring strategies: LeastAllocated, MostAllocated, RequestedToCapacityRatio. Scores count cpu and memory with default
+requests for containers without any (`nonzero`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from muster.scheduler.cache.node_columns import CPU, MEMORY, PODS
 from muster.scheduler.framework.plugin import MAX_SCORE, DependsOn, FilterStatus, Plugin
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_ALLOCATABLE, POD_CHANGED, POD_GONE
-from muster.scheduler.plugins.resource_args import curve, listed, weighted_resources
+from muster.scheduler.plugins.resource_args import curve, rows_of, weighted_resources
 
 LEAST, MOST, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 
@@ -44,11 +44,11 @@ class NodeResourcesFit(Plugin):
     def counts_all_resources(self) -> bool:
         return not self.ignored and not self.ignored_groups
 
-    # --- room --------------------------------------------------------------------------------------
+    # --- filtering --------------------------------------------------------------------------------------
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = cluster.used[PODS][slots] < cluster.alloc[PODS][slots]
-        for row, size in self._wants(shape, cluster):
+        for row, size in self._request_rows(shape, cluster):
             ok &= cluster.alloc[row][slots] - cluster.used[row][slots] >= size
         return ok
 
@@ -56,28 +56,28 @@ class NodeResourcesFit(Plugin):
         used, alloc = cluster.used.item, cluster.alloc.item
         if used(PODS, slot) >= alloc(PODS, slot):
             return False
-        return all(alloc(row, slot) - used(row, slot) >= size for row, size in self._wants(shape, cluster))
+        return all(alloc(row, slot) - used(row, slot) >= size for row, size in self._request_rows(shape, cluster))
 
     def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         seats = cluster.alloc[PODS][slots] - cluster.used[PODS][slots]
-        for row, size in self._wants(shape, cluster):
+        for row, size in self._request_rows(shape, cluster):
             seats = np.minimum(seats, (cluster.alloc[row][slots] - cluster.used[row][slots]) // size)
         return np.maximum(seats, 0)
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
-        wants = self._wants(shape, cluster)
-        # One request beyond the whole node makes all of the node's refusals final.
-        final = np.zeros(slots.shape, dtype=np.bool_)
-        for row, size in wants:
-            final |= cluster.alloc[row][slots] < size
+        requests = self._request_rows(shape, cluster)
+        # A request above the allocatable of a node makes all of its statuses unresolvable.
+        unresolvable = np.zeros(slots.shape, dtype=np.bool_)
+        for row, size in requests:
+            unresolvable |= cluster.alloc[row][slots] < size
         full = cluster.used[PODS][slots] >= cluster.alloc[PODS][slots]
-        yield FilterStatus("Too many pods", slots[full], final[full], (self.name, "pods"))
-        for row, size in wants:
+        yield FilterStatus("Too many pods", slots[full], unresolvable[full], (self.name, "pods"))
+        for row, size in requests:
             short = cluster.alloc[row][slots] - cluster.used[row][slots] < size
             resource = cluster.resources[row]
-            yield FilterStatus(f"Insufficient {resource}", slots[short], final[short], (self.name, resource))
+            yield FilterStatus(f"Insufficient {resource}", slots[short], unresolvable[short], (self.name, resource))
 
-    def _wants(self, shape: Shape, cluster: Cluster) -> tuple[tuple[int, int], ...]:
+    def _request_rows(self, shape: Shape, cluster: Cluster) -> tuple[tuple[int, int], ...]:
         if not self.ignored and not self.ignored_groups:
             return shape.request_rows
         names = cluster.resources
@@ -86,7 +86,7 @@ class NodeResourcesFit(Plugin):
     def ignores(self, resource: str) -> bool:
         return resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
 
-    # --- scores ------------------------------------------------------------------------------------
+    # --- scoring ------------------------------------------------------------------------------------
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         return self._score(shape, cluster, slots, 1)
@@ -100,11 +100,11 @@ class NodeResourcesFit(Plugin):
             alloc = cluster.alloc[row][slots]
             used = (cluster.nonzero if row <= MEMORY else cluster.used)[row][slots]
             if self.curve is None and alloc.all():
-                total = total + self._rate(used + size * pods, alloc, alloc) * weight
+                total = total + self._score_resource(used + size * pods, alloc, alloc) * weight
                 weights = weights + weight
                 continue
-            rate = self._rate(used + size * pods, alloc, np.maximum(alloc, 1))
-            # A resource that a node does not have says nothing about it.
+            rate = self._score_resource(used + size * pods, alloc, np.maximum(alloc, 1))
+            # A resource that a node does not have is left out of its score.
             present = (alloc > 0) & (rate > 0) if self.curve is not None else alloc > 0
             total = total + np.where(present, rate * weight, 0)
             weights = weights + present * weight
@@ -113,15 +113,15 @@ class NodeResourcesFit(Plugin):
             return np.floor(total / least + 0.5).astype(np.int64)
         return total // least
 
-    def _rate(self, wanted: Ints, alloc: Ints, whole: Ints) -> Ints:
+    def _score_resource(self, requested: Ints, alloc: Ints, whole: Ints) -> Ints:
         match self.strategy:
             case "LeastAllocated":
-                return np.maximum((alloc - wanted) * MAX_SCORE // whole, 0)
+                return np.maximum((alloc - requested) * MAX_SCORE // whole, 0)
             case "MostAllocated":
-                return np.minimum(wanted, alloc) * MAX_SCORE // whole
+                return np.minimum(requested, alloc) * MAX_SCORE // whole
             case _:
                 assert self.curve is not None
-                return self.curve[np.where(wanted > alloc, MAX_SCORE, wanted * MAX_SCORE // whole)]
+                return self.curve[np.where(requested > alloc, MAX_SCORE, requested * MAX_SCORE // whole)]
 
     def score_one(self, shape: Shape, cluster: Cluster, slot: int) -> int:
         if self.strategy != LEAST:
@@ -130,17 +130,17 @@ class NodeResourcesFit(Plugin):
         for row, size, weight in self._rows(shape, cluster):
             alloc = cluster.alloc.item(row, slot)
             if alloc > 0:
-                wanted = (cluster.nonzero if row <= MEMORY else cluster.used).item(row, slot) + size
-                if wanted <= alloc:
-                    total += (alloc - wanted) * MAX_SCORE // alloc * weight
+                requested = (cluster.nonzero if row <= MEMORY else cluster.used).item(row, slot) + size
+                if requested <= alloc:
+                    total += (alloc - requested) * MAX_SCORE // alloc * weight
                 weights += weight
         return total // weights if weights else 0
 
     def _rows(self, shape: Shape, cluster: Cluster) -> list[tuple[int, int, int]]:
-        """Row, the pod's own amount, weight; cpu and memory with the filler."""
-        rows = listed(self, self.resources, shape, cluster)
-        cpu, memory = shape.footprint.requirements.assumed
-        filled: dict[int, int] = {CPU: cpu, MEMORY: memory}
-        return shape.fresh(
-            (self, "rows"), len(cluster.resources), lambda: [(r, filled.get(r, size), w) for r, size, w in rows]
+        """Resource row, the pod's amount and weight of each scored resource; cpu and memory with default requests."""
+        rows = rows_of(self, self.resources, shape, cluster)
+        cpu, memory = shape.footprint.requirements.nonzero
+        nonzero: dict[int, int] = {CPU: cpu, MEMORY: memory}
+        return shape.memo_at(
+            (self, "rows"), len(cluster.resources), lambda: [(r, nonzero.get(r, size), w) for r, size, w in rows]
         )

@@ -1,4 +1,4 @@
-"""A cordoned node takes only pods that tolerate being there."""
+"""NodeUnschedulable: a cordoned node fits only pods that tolerate the taint `node.kubernetes.io/unschedulable`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node attaches only so many volumes of a driver; those it has attached already cost nothing."""
+"""NodeVolumeLimits: the number of attached volumes of a CSI driver stays within the limit of the node's CSINode."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class NodeVolumeLimits(Plugin):
         return bool(cluster.volumes.csi_nodes)
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
-        storage, namespace = cluster.volumes, shape.pod.metadata.namespace
-        wanted = {storage.attachment((namespace, name)) for name in shape.footprint.claims}
+        volumes, namespace = cluster.volumes, shape.pod.metadata.namespace
+        attachments = {volumes.attachment((namespace, name)) for name in shape.footprint.claims}
         ok = np.ones(cluster.size, dtype=np.bool_)
-        for driver in sorted({what.driver for what in wanted if what.driver}):
-            more: Ints = np.zeros(cluster.size, dtype=np.int64)
-            for what in wanted:
-                if what.driver == driver:
-                    more += 1 - storage.attached_at(what)
-            limits = storage.limits(driver)
-            ok &= (limits < 0) | (more == 0) | (storage.attached(driver) + more <= limits)
+        for driver in sorted({attachment.driver for attachment in attachments if attachment.driver}):
+            added: Ints = np.zeros(cluster.size, dtype=np.int64)
+            for attachment in attachments:
+                if attachment.driver == driver:
+                    added += 1 - volumes.attached_at(attachment)
+            limits = volumes.limits(driver)
+            ok &= (limits < 0) | (added == 0) | (volumes.attached(driver) + added <= limits)
         return ok[slots]

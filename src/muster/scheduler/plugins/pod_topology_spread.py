@@ -1,4 +1,4 @@
-"""Pods of one kind are spread over domains: hard constraints bound the skew, soft ones and defaults score."""
+"""PodTopologySpread: `DoNotSchedule` constraints filter by maxSkew, `ScheduleAnyway` and default constraints score."""
 
 from __future__ import annotations
 
@@ -26,35 +26,33 @@ from muster.scheduler.interface.cluster_events import (
     POD_GONE,
     POD_PLACED,
 )
-from muster.scheduler.plugins.node_affinity import chosen
+from muster.scheduler.plugins.node_affinity import matches_pod
 from muster.scheduler.plugins.taint_toleration import tolerated
 
 Floats = npt.NDArray[np.float64]
 
-
 HOSTNAME = "kubernetes.io/hostname"
-
-
 ZONE = "topology.kubernetes.io/zone"
-
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 
-
+# kube-scheduler's system defaults, for pods without constraints of their own.
 SYSTEM_DEFAULTS = (TopologySpreadConstraint(3, HOSTNAME, SOFT), TopologySpreadConstraint(5, ZONE, SOFT))
 
 
 class _Spread(NamedTuple):
-    rule: TopologySpreadConstraint
-    tally: PodCount
-    itself: int  # 1 if the pod counts as one of those it is spread among
+    """A spread constraint of a shape and the count of the pods that it selects."""
+
+    constraint: TopologySpreadConstraint
+    pods: PodCount
+    counts_itself: int  # 1 if the constraint selects the pod itself
 
 
 class _Domains(NamedTuple):
-    """Where a constraint counts, at one state of the nodes."""
+    """The eligible nodes of a constraint, as the nodes are now."""
 
-    where: NodeSubset
-    present: Ids  # the domains that have a node which counts
+    nodes: NodeSubset
+    present: Ids  # value ids of the domains with an eligible node
 
 
 class PodTopologySpread(Plugin):
@@ -88,17 +86,17 @@ class PodTopologySpread(Plugin):
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
         spreads = self._spreads(shape, cluster, HARD)
         for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
-            table = _within(spread, domains)
-            ok &= table.take(cluster.labels(spread.rule.topology_key)[slots])
+            table = _within_max_skew(spread, domains)
+            ok &= table.take(cluster.labels(spread.constraint.topology_key)[slots])
         return ok
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         spreads = self._spreads(shape, cluster, HARD)
         for spread, domains in zip(spreads, self._domains(shape, cluster, HARD), strict=True):
-            ids = cluster.labels(spread.rule.topology_key)[slots]
+            ids = cluster.labels(spread.constraint.topology_key)[slots]
             yield FilterStatus(self.missing, slots[ids == 0], True, self.name)
             slots, ids = slots[ids > 0], ids[ids > 0]
-            ok = _within(spread, domains)[ids]
+            ok = _within_max_skew(spread, domains)[ids]
             yield FilterStatus(self.message, slots[~ok], False, self.name)
             slots = slots[ok]
 
@@ -110,43 +108,43 @@ class PodTopologySpread(Plugin):
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         spreads = self._spreads(shape, cluster, SOFT)
         domains = self._domains(shape, cluster, SOFT)
-        columns = [cluster.labels(spread.rule.topology_key)[slots] for spread in spreads]
-        kept = _labelled(columns) if self._needs_all_keys(shape) else None
+        columns = [cluster.labels(spread.constraint.topology_key)[slots] for spread in spreads]
+        kept = _with_all_keys(columns) if self._needs_all_keys(shape) else None
         raw: Floats = np.zeros(columns[0].shape)
         for spread, where, ids in zip(spreads, domains, columns, strict=True):
-            key, allowed = spread.rule.topology_key, spread.rule.max_skew - 1
+            key, allowed = spread.constraint.topology_key, spread.constraint.max_skew - 1
             if key == HOSTNAME:
                 size = len(ids) if kept is None else int(kept.sum())
-                more = spread.tally.column[: cluster.size][slots] * log(size + 2) + allowed
+                more = spread.pods.column[: cluster.size][slots] * log(size + 2) + allowed
                 raw += more if ids.all() else np.where(ids > 0, more, 0.0)
             else:
                 size = int(np.count_nonzero(np.bincount(ids if kept is None else ids[kept])))
-                table = spread.tally.by(key, where.where) * log(size + 2) + allowed
+                table = spread.pods.by_label(key, where.nodes) * log(size + 2) + allowed
                 table[0] = 0.0
                 raw += table.take(ids)
         return _spread_scores(np.floor(raw + 0.5).astype(np.int64), kept)
 
-    # --- what is spread among what -----------------------------------------------------------------
+    # --- constraints and their domains -------------------------------------------------------------
 
     def _needs_all_keys(self, shape: Shape) -> bool:
         return bool(shape.pod.spec.topology_spread_constraints) or not self.system
 
     def _spreads(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Spread]:
         version = (cluster.versions.get("selectors", 0), cluster.pod_counts.version)
-        return shape.fresh((self, kind), version, lambda: list(self._compile(shape, cluster, kind)))
+        return shape.memo_at((self, kind), version, lambda: list(self._compile(shape, cluster, kind)))
 
     def _compile(self, shape: Shape, cluster: Cluster, kind: str) -> Iterable[_Spread]:
         own = shape.pod.spec.topology_spread_constraints
-        companions = None if own else cluster.owner_selectors.companions(shape.pod, shape.label_class.labels)
-        for rule in own or self.defaults:
-            term: PodTerm | None = spread_term(rule, shape.pod) if own else companions
-            if rule.when_unsatisfiable == kind and term is not None:
+        default = None if own else cluster.owner_selectors.default_selector(shape.pod, shape.label_class.labels)
+        for constraint in own or self.defaults:
+            term: PodTerm | None = spread_term(constraint, shape.pod) if own else default
+            if constraint.when_unsatisfiable == kind and term is not None:
                 itself = cluster.pod_counts.selects(term, shape.label_class)
-                yield _Spread(rule, cluster.pod_counts.matching((term,), living=True), int(itself))
+                yield _Spread(constraint, cluster.pod_counts.matching((term,), skip_terminating=True), int(itself))
 
     def _domains(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Domains]:
         version = (cluster.node_version, cluster.size, cluster.versions.get("selectors", 0))
-        return shape.fresh((self, kind, "domains"), version, lambda: self._find_domains(shape, cluster, kind))
+        return shape.memo_at((self, kind, "domains"), version, lambda: self._find_domains(shape, cluster, kind))
 
     def _find_domains(self, shape: Shape, cluster: Cluster, kind: str) -> list[_Domains]:
         spreads = self._spreads(shape, cluster, kind)
@@ -154,37 +152,37 @@ class PodTopologySpread(Plugin):
         having = cluster.alive.copy()
         if kind == HARD or self._needs_all_keys(shape):
             for spread in spreads:
-                having &= cluster.labels(spread.rule.topology_key) > 0
+                having &= cluster.labels(spread.constraint.topology_key) > 0
         found: list[_Domains] = []
         for spread in spreads:
             mask = having.copy()
-            if spread.rule.node_affinity_policy != "Ignore":
-                mask &= chosen(shape, cluster, everywhere)
-            if spread.rule.node_taints_policy == "Honor":
+            if spread.constraint.node_affinity_policy != "Ignore":
+                mask &= matches_pod(shape, cluster, everywhere)
+            if spread.constraint.node_taints_policy == "Honor":
                 mask &= tolerated(shape, cluster)[cluster.taint_set]
-            present = np.unique(cluster.labels(spread.rule.topology_key)[mask])
-            found.append(_Domains(cluster.pod_counts.where(mask), present[present > 0]))
+            present = np.unique(cluster.labels(spread.constraint.topology_key)[mask])
+            found.append(_Domains(cluster.pod_counts.node_subset(mask), present[present > 0]))
         return found
 
 
-def _within(spread: _Spread, domains: _Domains) -> Bools:
-    """Per domain: whether one more pod there keeps the skew within bounds. Entry 0 (no label) is False."""
-    counts = spread.tally.by(spread.rule.topology_key, domains.where)
-    enough = len(domains.present) >= (spread.rule.min_domains or 1)
+def _within_max_skew(spread: _Spread, domains: _Domains) -> Bools:
+    """Per value id: whether one more pod in the domain keeps the skew within maxSkew. Entry 0 (no label) is False."""
+    counts = spread.pods.by_label(spread.constraint.topology_key, domains.nodes)
+    enough = len(domains.present) >= (spread.constraint.min_domains or 1)
     least = int(counts[domains.present].min()) if enough else 0
-    table = counts + (spread.itself - least) <= spread.rule.max_skew
+    table = counts + (spread.counts_itself - least) <= spread.constraint.max_skew
     table[0] = False
     return table
 
 
-def _labelled(columns: list[Ids]) -> Bools | None:
-    """The nodes that have every label; None if all do."""
+def _with_all_keys(columns: list[Ids]) -> Bools | None:
+    """Per node, whether it has all topology keys; None if all nodes do."""
     kept = np.logical_and.reduce([ids > 0 for ids in columns])
     return None if kept.all() else kept
 
 
 def _spread_scores(raw: Ints, kept: Bools | None) -> Ints:
-    """The fewer companions, the better; nodes that are not kept get nothing."""
+    """Scores that are higher the fewer matching pods there are; 0 for nodes that are not kept."""
     among = raw if kept is None else raw[kept]
     highest, lowest = int(among.max(initial=0)), int(among.min(initial=2**62))
     scores = np.full(raw.shape, MAX_SCORE) if highest == 0 else MAX_SCORE * (highest + lowest - raw) // highest

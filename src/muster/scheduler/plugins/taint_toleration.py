@@ -1,4 +1,4 @@
-"""Taints keep pods away from nodes unless the pod tolerates them; soft taints make a node less liked."""
+"""TaintToleration: NoSchedule and NoExecute taints filter, untolerated PreferNoSchedule taints lower the score."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class TaintToleration(Plugin):
 
     def score(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints:
         sets = cluster.taint_sets
-        disliked = shape.fresh("disliked taints", len(sets), lambda: _per_set(shape, sets))
-        return disliked[cluster.taint_set[slots]]
+        untolerated = shape.memo_at("untolerated soft taints", len(sets), lambda: _untolerated_soft_taints(shape, sets))
+        return untolerated[cluster.taint_set[slots]]
 
 
 def tolerated(shape: Shape, cluster: Cluster) -> Bools:
-    """Per taint set: whether the shape may go to a node that has it."""
-    # Few distinct taint sets, many nodes: judge each set once, then spread the answer.
+    """Per taint set: whether the shape tolerates all its NoSchedule and NoExecute taints."""
+    # There are few distinct taint sets and many nodes, so each set is evaluated once.
     sets, tolerations = cluster.taint_sets, shape.pod.spec.tolerations
-    return shape.fresh(
+    return shape.memo_at(
         "tolerated taints",
         len(sets),
         lambda: np.array([first_untolerated(taints, tolerations) is None for taints in sets], dtype=np.bool_),
     )
 
 
-def _per_set(shape: Shape, sets: list[tuple[Taint, ...]]) -> Ints:
+def _untolerated_soft_taints(shape: Shape, sets: list[tuple[Taint, ...]]) -> Ints:
     soft = [t for t in shape.pod.spec.tolerations or () if t.effect in ("", "PreferNoSchedule")]
 
-    def disliked(taint: Taint) -> bool:
+    def untolerated(taint: Taint) -> bool:
         return taint.effect == "PreferNoSchedule" and not any(tolerates(toleration, taint) for toleration in soft)
 
-    return np.array([sum(map(disliked, taints)) for taints in sets], dtype=np.int64)
+    return np.array([sum(map(untolerated, taints)) for taints in sets], dtype=np.int64)

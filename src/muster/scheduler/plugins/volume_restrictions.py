@@ -1,4 +1,4 @@
-"""A disk that only one pod may write, and a claim that only one pod may use, keep others away."""
+"""VolumeRestrictions: disks that pods cannot share, and claims with access mode ReadWriteOncePod."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class VolumeRestrictions(Plugin):
 
     def _disks_free(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         free = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
-        for held in _clashing(shape, cluster):
-            free &= held.column[: cluster.size][slots] == 0
+        for pods in _conflicting(shape, cluster):
+            free &= pods.column[: cluster.size][slots] == 0
         return free
 
 
@@ -58,10 +58,12 @@ def _one_pod_claims(shape: Shape, cluster: Cluster) -> list[tuple[str, str]]:
     return [key for key in keys if key in claims and "ReadWriteOncePod" in (claims[key].spec.access_modes or ())]
 
 
-def _clashing(shape: Shape, cluster: Cluster) -> list[PodCount]:
-    def find() -> list[PodCount]:
-        wanted = shape.footprint.requirements.disks
-        held = [(what, tally) for what, tally in cluster.pod_counts.carried() if isinstance(what, InlineDisk)]
-        return [tally for what, tally in held if any(what.clashes(disk) for disk in wanted)]
+def _conflicting(shape: Shape, cluster: Cluster) -> list[PodCount]:
+    """The counts of pods that use a disk with which a disk of the shape conflicts."""
 
-    return shape.fresh("clashing disks", cluster.pod_counts.version, find)
+    def find() -> list[PodCount]:
+        disks = shape.footprint.requirements.disks
+        used = [(disk, pods) for disk, pods in cluster.pod_counts.carried() if isinstance(disk, InlineDisk)]
+        return [pods for other, pods in used if any(other.conflicts(disk) for disk in disks)]
+
+    return shape.memo_at("conflicting disks", cluster.pod_counts.version, find)

@@ -1,4 +1,4 @@
-"""A volume with a zone or region label can be used only by nodes there."""
+"""VolumeZone: a volume with a zone or region label can be used only by nodes with the same label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muster.scheduler.framework.plugin import DependsOn, Plugin
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.cluster_events import NODE_ADDED, NODE_LABELS, STORAGE
 
-# Each stable key with the name it had before; a volume may carry either.
+# Each stable key with its deprecated name; a volume may have either.
 _KEYS = {
     "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
@@ -31,25 +31,25 @@ class VolumeZone(Plugin):
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         ok = np.ones(cluster.alive[slots].shape, dtype=np.bool_)
         zoned = ~ok
-        for stable, older in _KEYS.items():
-            zoned |= (cluster.labels(stable)[slots] > 0) | (cluster.labels(older)[slots] > 0)
+        for stable, deprecated in _KEYS.items():
+            zoned |= (cluster.labels(stable)[slots] > 0) | (cluster.labels(deprecated)[slots] > 0)
         for key, values in _zones(shape, cluster):
-            older = _KEYS.get(key, key)
-            here = _has(cluster, slots, key, values)
-            if older != key:
-                # A node may still carry only the older name.
-                here |= (cluster.labels(key)[slots] == 0) & _has(cluster, slots, older, values)
+            deprecated = _KEYS.get(key, key)
+            here = _matches_label(cluster, slots, key, values)
+            if deprecated != key:
+                # A node may have only the deprecated label.
+                here |= (cluster.labels(key)[slots] == 0) & _matches_label(cluster, slots, deprecated, values)
             ok &= here
-        # A cluster without zones has no say in this.
+        # Nodes without any zone or region label pass.
         return ok | ~zoned
 
 
-def _has(cluster: Cluster, slots: Slots, key: str, values: tuple[str, ...]) -> Bools:
-    return cluster.label_column(key).satisfying(key, "In", values)[cluster.labels(key)[slots]]
+def _matches_label(cluster: Cluster, slots: Slots, key: str, values: tuple[str, ...]) -> Bools:
+    return cluster.label_column(key).matching(key, "In", values)[cluster.labels(key)[slots]]
 
 
 def _zones(shape: Shape, cluster: Cluster) -> list[tuple[str, tuple[str, ...]]]:
-    """The labels that bind the pod's volumes; a value may list several zones."""
+    """The zone and region labels of the pod's volumes with their values; a value may list several zones."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for name in shape.footprint.claims:
         claim = cluster.volumes.claims.get((shape.pod.metadata.namespace, name))

@@ -1,4 +1,4 @@
-"""Which pods must leave so that a group can start: victims, what their eviction costs, the cheapest sufficient set.
+"""Which pods are evicted so that a group can start: victims, the cost of evicting them, the cheapest sufficient set.
 
-Everything here is computed on trials and changes nothing: nobody is evicted until the cycle has validated the plan.
+Everything here is computed on trials and changes nothing: no pod is evicted until the cycle has validated the plan.
 """

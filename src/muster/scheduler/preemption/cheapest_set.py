@@ -1,12 +1,12 @@
-"""Does a set of victims suffice? Asked many times for similar sets, so nothing is worked out twice.
+"""The cheapest sufficient set of victims, and the cache of which sets suffice.
 
-What was planned once is remembered; where one more eviction never hurts, a set inside a failed one fails and a set
-around a sufficient one suffices. A count that falls short spares the plan.
+Whether a set suffices is asked many times for similar sets. What was planned once is remembered; where one more
+eviction never hurts, a subset of a set that failed fails and a superset of one that suffices does too. A count that
+falls short spares the plan.
 
-The cheapest set of few units, proven: no cheaper set suffices.
-
-Sets are looked at in order of price. One that fails is grown to the largest that still fails; everyone
-outside of that is a list of which at least one must go, and whole families of sets need no look any more.
+With few victims the cheapest set is proven by implicit hitting sets: sets are tried in the order of cost; one that
+fails is extended to the largest that still fails, and at least one victim outside of that must be in any sufficient
+set, which rules out whole families of sets untried.
 """
 
 from __future__ import annotations
@@ -26,32 +26,86 @@ from muster.scheduler.preemption.what_if import EvictionTrial
 MOST_REMEMBERED = 256
 
 
-Keys = frozenset[EntityKey]
+MOST_PLANS = 500  # that a proof may cost where a failed set cannot be extended
+
+
+Suffices = Callable[[list[Victim]], bool]
+
+
+# --- the cheapest set ------------------------------------------------------------------------------
+
+
+def cheapest_sufficient(
+    victims: Sequence[Victim],
+    cost: EvictionCost,
+    suffices: Suffices,
+    *,
+    below: Sequence[Victim] | None,
+    monotone: bool,
+) -> list[Victim] | None:
+    """The cheapest set that suffices, if it is cheaper than `below`; `monotone`: a larger set suffices as well.
+
+    Sets are bit masks over the victims, of which there must be few.
+    """
+    everyone = (1 << len(victims)) - 1
+    limit = cost.cost(below) if below is not None else None
+    by_cost = sorted((cost.cost(_subset(victims, mask)), mask) for mask in range(everyone + 1))
+    must_hit: list[int] = []
+    plans = 0
+    for value, mask in by_cost:
+        if limit is not None and value >= limit:
+            return None
+        if any(not mask & some for some in must_hit):
+            continue
+        if suffices(_subset(victims, mask)):
+            return _subset(victims, mask)
+        plans += 1
+        if monotone:
+            must_hit.append(everyone & ~_extended(victims, mask, suffices))
+        elif plans > MOST_PLANS:
+            return None
+    return None
+
+
+def _extended(victims: Sequence[Victim], mask: int, suffices: Suffices) -> int:
+    """A failed set with every victim added with which it still fails."""
+    for bit in range(len(victims)):
+        more = mask | 1 << bit
+        if more != mask and not suffices(_subset(victims, more)):
+            mask = more
+    return mask
+
+
+def _subset(victims: Sequence[Victim], mask: int) -> list[Victim]:
+    return [victim for bit, victim in enumerate(victims) if mask >> bit & 1]
+
+
+# --- which sets suffice ----------------------------------------------------------------------------
 
 
 class SufficiencyCache:
-    """Answers for one demand."""
+    """Whether evicting a set of victims suffices for one request."""
 
     def __init__(
         self,
         what_if: EvictionTrial,
         request: GroupRequest,
-        ledger: NodeSupply | None,
+        supply: NodeSupply | None,
         shapes: Mapping[int, CountableShape],
         *,
         monotone: bool,
     ) -> None:
         self._what_if = what_if
-        self._demand = request
-        self._ledger = ledger
+        self._request = request
+        self._supply = supply
         self._shapes = shapes
         self._monotone = monotone
-        self._failed: list[Keys] = []
-        self._sufficed: list[Keys] = []
-        self._number = {unit.key: at for at, unit in enumerate(ledger.victims)} if ledger is not None else {}
+        self._failed: list[frozenset[EntityKey]] = []
+        self._sufficed: list[frozenset[EntityKey]] = []
+        self._number = {victim.key: at for at, victim in enumerate(supply.victims)} if supply is not None else {}
 
     def __call__(self, victims: Sequence[Victim]) -> bool:
-        keys = frozenset(unit.key for unit in victims)
+        keys = frozenset(victim.key for victim in victims)
         if self._monotone:
             if any(keys <= known for known in self._failed):
                 return False
@@ -59,85 +113,41 @@ class SufficiencyCache:
                 return True
         elif keys in self._failed or keys in self._sufficed:
             return keys in self._sufficed
-        answer = self._could(victims) and self._what_if.suffices(self._demand, victims)
+        answer = self._may_suffice(victims) and self._what_if.suffices(self._request, victims)
         known = self._sufficed if answer else self._failed
         known.append(keys)
         del known[:-MOST_REMEMBERED]
         return answer
 
-    # --- a bound by counting -----------------------------------------------------------------------
-
-    def _could(self, victims: Sequence[Victim]) -> bool:
-        ledger = self._ledger
-        if ledger is None:
+    def _may_suffice(self, victims: Sequence[Victim]) -> bool:
+        """A bound by counting; True where the shapes cannot be counted."""
+        supply = self._supply
+        if supply is None:
             return True
-        free = ledger.without(self._number[unit.key] for unit in victims)
-        seats = {number: ledger.seats(shape, free) for number, shape in self._shapes.items()}
-        if len(seats) == 1 and int(next(iter(seats.values())).sum()) < _required(self._demand):
+        free = supply.free_without(self._number[victim.key] for victim in victims)
+        seats = {number: supply.seats(shape, free) for number, shape in self._shapes.items()}
+        if len(seats) == 1 and int(next(iter(seats.values())).sum()) < _fewest_pods(self._request):
             return False
-        return self._possible(self._demand, seats)
+        return self._may_hold(self._request, seats)
 
-    def _possible(self, request: GroupRequest, seats: Mapping[int, Ints]) -> bool:
-        """Could the group have its minimum if it had the nodes of its domain for itself?"""
+    def _may_hold(self, request: GroupRequest, seats: Mapping[int, Ints]) -> bool:
+        """Whether the group could have its minimum if it had the nodes of its domain for itself."""
         if not isinstance(request, PodGroupRequest):
-            return sum(self._possible(child, seats) for child in request.children) >= request.minimum
+            return sum(self._may_hold(child, seats) for child in request.children) >= request.minimum
         if not request.need:
             return True
-        wanted: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for member in request.members:
-            wanted[member.shape.id] = wanted.get(member.shape.id, 0) + 1
-        if request.topology is None:
-            return sum(min(count, int(seats[shape].sum())) for shape, count in wanted.items()) >= request.need
+            counts[member.shape.id] = counts.get(member.shape.id, 0) + 1
+        if not request.topology:
+            return sum(min(count, int(seats[shape].sum())) for shape, count in counts.items()) >= request.need
         values = self._what_if.cluster.labels(request.topology)
-        sums = sum(np.minimum(np.bincount(values, seats[shape])[1:], count) for shape, count in wanted.items())
+        sums = sum(np.minimum(np.bincount(values, seats[shape])[1:], count) for shape, count in counts.items())
         return bool(np.any(sums >= request.need))
 
 
-def _required(request: GroupRequest) -> int:
-    """The fewest members that must sit for the minimum to hold at every level."""
+def _fewest_pods(request: GroupRequest) -> int:
+    """The fewest pods that must be placed for the minimum to hold at every level."""
     if isinstance(request, PodGroupRequest):
         return request.need
-    return sum(sorted(map(_required, request.children))[: request.minimum])
-
-
-MOST_LOOKS = 500  # plans that a proof may cost where growing a failed set is not sound
-
-
-Suffices = Callable[[list[Victim]], bool]
-
-
-def cheapest_sufficient(
-    units: Sequence[Victim], toll: EvictionCost, suffices: Suffices, *, below: Sequence[Victim] | None, monotone: bool
-) -> list[Victim] | None:
-    """The cheapest set that suffices, if it is cheaper than `below`; `monotone`: a larger set suffices as well."""
-    everyone = (1 << len(units)) - 1
-    limit = toll.cost(below) if below is not None else None
-    priced = [(toll.cost(chosen), mask) for mask in range(everyone + 1) for chosen in [_chosen(units, mask)]]
-    one_must_go: list[int] = []
-    looks = 0
-    for cost, mask in sorted(priced):
-        if limit is not None and cost >= limit:
-            return None
-        if any(not mask & some for some in one_must_go):
-            continue
-        if suffices(_chosen(units, mask)):
-            return _chosen(units, mask)
-        looks += 1
-        if monotone:
-            one_must_go.append(everyone & ~_grown(units, mask, suffices))
-        elif looks > MOST_LOOKS:
-            return None
-    return None
-
-
-def _grown(units: Sequence[Victim], mask: int, suffices: Suffices) -> int:
-    """The failed set with everyone added who does not help it."""
-    for bit in range(len(units)):
-        more = mask | 1 << bit
-        if more != mask and not suffices(_chosen(units, more)):
-            mask = more
-    return mask
-
-
-def _chosen(units: Sequence[Victim], mask: int) -> list[Victim]:
-    return [unit for bit, unit in enumerate(units) if mask >> bit & 1]
+    return sum(sorted(map(_fewest_pods, request.children))[: request.minimum])

@@ -1,7 +1,7 @@
-"""What an eviction costs, as a tuple that compares in the order of harm.
+"""The cost of evicting victims, as a tuple that compares in the order of harm.
 
-Budget violations, the highest priority among the victims, gangs that fall below their minimum, units,
-pods, work lost. Units that are on their way out already cost nothing.
+PodDisruptionBudget violations, the highest priority among the victims, gangs that fall below their minimum, victims,
+pods, work lost. Victims that have the condition DisruptionTarget already cost nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from muster.api import selectors, types
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.preemption.victims import Quorum, Victim
 
-Cost = tuple[int, int, int, int, int, float]
+Cost = tuple[int, int, int, int, int, float]  # violations, priority, gangs broken, victims, pods, work lost
 
 
 SingleCost = tuple[int, int, int, int, float]  # violations, priority, gangs broken, pods, work lost
@@ -27,11 +27,11 @@ NOTHING_EVICTED = -(1 << 40)  # a priority below every priority
 
 
 class EvictionCost:
-    """Prices sets of units against budgets and quorums."""
+    """The cost of sets of victims under some budgets and quorums."""
 
     def __init__(
         self,
-        units: Sequence[Victim],
+        victims: Sequence[Victim],
         budgets: Iterable[types.PodDisruptionBudget],
         quorums: Mapping[EntityKey, Quorum],
         pod_of: PodOf,
@@ -40,41 +40,51 @@ class EvictionCost:
         self._quorums = quorums
         self._pod_of = pod_of
         self._times: dict[str, float] = {}
-        self._hits: dict[EntityKey, dict[int, int]] = {}
+        self._disruptions: dict[EntityKey, dict[int, int]] = {}
         if self._budgets:
-            for unit in units:
-                self._hits[unit.key] = self._budgets_hit(unit)
+            for victim in victims:
+                self._disruptions[victim.key] = self._count_disruptions(victim)
         self.allowed = [max(0, budget.status.disruptions_allowed) for budget in self._budgets]
 
-    def _budgets_hit(self, unit: Victim) -> dict[int, int]:
-        hits: dict[int, int] = {}
-        for uid in unit.uids:
+    def _count_disruptions(self, victim: Victim) -> dict[int, int]:
+        counts: dict[int, int] = {}
+        for uid in victim.uids:
             pod = self._pod_of(uid)
             for number, budget in enumerate(self._budgets):
                 if _protects(budget, pod):
-                    hits[number] = hits.get(number, 0) + 1
-        return hits
+                    counts[number] = counts.get(number, 0) + 1
+        return counts
 
-    def hits(self, unit: Victim) -> Mapping[int, int]:
-        """Which budgets a unit draws on, and how often."""
-        return self._hits.get(unit.key, {})
+    # --- sets of victims ---------------------------------------------------------------------------
 
-    def violations(self, chosen: Iterable[Victim]) -> int:
+    def cost(self, victims: Sequence[Victim]) -> Cost:
+        """The cost of evicting these victims together."""
+        new = [victim for victim in victims if not victim.marked]
+        return (
+            self.violations(new),
+            max((victim.priority for victim in new), default=NOTHING_EVICTED),
+            self.broken_gangs(new),
+            len(new),
+            sum(len(victim.uids) for victim in new),
+            -sum(self.seconds(start) for victim in new for start in victim.starts),
+        )
+
+    def violations(self, victims: Iterable[Victim]) -> int:
         """Pods evicted beyond what their budgets allow."""
         if not self.allowed:
             return 0
-        drawn: Counter[int] = Counter()
-        for unit in chosen:
-            if not unit.marked:
-                drawn.update(self.hits(unit))
-        return sum(max(0, count - self.allowed[number]) for number, count in drawn.items())
+        disrupted: Counter[int] = Counter()
+        for victim in victims:
+            if not victim.marked:
+                disrupted.update(self.disruptions(victim))
+        return sum(max(0, count - self.allowed[number]) for number, count in disrupted.items())
 
-    def broken(self, chosen: Iterable[Victim]) -> int:
+    def broken_gangs(self, victims: Iterable[Victim]) -> int:
         """Gangs, at every level, that have their minimum now and would fall below it."""
         lost: Counter[EntityKey] = Counter()
-        for unit in chosen:
-            if not unit.marked:
-                for key, count in unit.losses:
+        for victim in victims:
+            if not victim.marked:
+                for key, count in victim.losses:
                     lost[key] += count
         count = 0
         while lost:
@@ -88,41 +98,36 @@ class EvictionCost:
             lost = above
         return count
 
-    def breaks(self, key: EntityKey) -> bool:
-        """Would the loss of one member break this gang?"""
+    # --- one victim --------------------------------------------------------------------------------
+
+    def single(self, victim: Victim) -> SingleCost:
+        """The cost of one victim by itself; equal costs are left in the order of keys."""
+        if victim.marked:
+            return (0, NOTHING_EVICTED, 0, 0, 0.0)
+        if len(victim.uids) == 1:
+            broken = sum(self._breaks(key) for key, _ in victim.losses)
+            return (self._violations(victim), victim.priority, broken, 1, -self.seconds(victim.starts[0]))
+        latest = -max((self.seconds(start) for start in victim.starts), default=0.0)
+        broken = self.broken_gangs((victim,))
+        return (self._violations(victim), victim.priority, broken, len(victim.uids), latest)
+
+    def disruptions(self, victim: Victim) -> Mapping[int, int]:
+        """How many pods of a victim count against which budget."""
+        return self._disruptions.get(victim.key, {})
+
+    def _violations(self, victim: Victim) -> int:
+        counts = self._disruptions.get(victim.key)
+        return sum(max(0, count - self.allowed[number]) for number, count in counts.items()) if counts else 0
+
+    def _breaks(self, key: EntityKey) -> bool:
+        """Whether the loss of one member breaks a gang."""
         quorum = self._quorums[key]
         return quorum.gang and quorum.bound == quorum.minimum
 
     def slack(self, key: EntityKey) -> int:
-        """How many members a group can lose before it breaks; one that is broken or no gang has nothing to lose."""
+        """How many members a gang can lose before it breaks; -1 for one that is broken already or no gang."""
         quorum = self._quorums[key]
         return quorum.bound - quorum.minimum if quorum.gang and quorum.bound >= quorum.minimum else -1
-
-    def cost(self, chosen: Sequence[Victim]) -> Cost:
-        """The price of evicting a set of units together."""
-        paid = [unit for unit in chosen if not unit.marked]
-        return (
-            self.violations(paid),
-            max((unit.priority for unit in paid), default=NOTHING_EVICTED),
-            self.broken(paid),
-            len(paid),
-            sum(len(unit.uids) for unit in paid),
-            -sum(self.seconds(start) for unit in paid for start in unit.starts),
-        )
-
-    def alone(self, unit: Victim) -> SingleCost:
-        """How dear one unit is by itself; the cheapest goes first. Ties are left in the order of keys."""
-        if unit.marked:
-            return (0, NOTHING_EVICTED, 0, 0, 0.0)
-        if len(unit.uids) == 1:
-            broken = sum(self.breaks(key) for key, _ in unit.losses)
-            return (self._over(unit), unit.priority, broken, 1, -self.seconds(unit.starts[0]))
-        latest = -max((self.seconds(start) for start in unit.starts), default=0.0)
-        return (self._over(unit), unit.priority, self.broken((unit,)), len(unit.uids), latest)
-
-    def _over(self, unit: Victim) -> int:
-        hits = self._hits.get(unit.key)
-        return sum(max(0, count - self.allowed[number]) for number, count in hits.items()) if hits else 0
 
     def seconds(self, time: str) -> float:
         known = self._times.get(time)
@@ -140,7 +145,7 @@ def _protects(budget: types.PodDisruptionBudget, pod: types.Pod) -> bool:
 
 
 def seconds(time: str) -> float:
-    """An RFC 3339 time as seconds; a pod without one counts as old."""
+    """An RFC 3339 time as seconds; 0 for a pod without one."""
     try:
         return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
     except ValueError:

@@ -1,7 +1,7 @@
-"""Is eviction worth a thought? The statuses of KEP-6012, folded up a tree that does not fit.
+"""Whether preemption is worth trying: the statuses of KEP-6012, computed for a tree that does not fit.
 
-At a group, M is its minimum, S counts the children that hold, R those not tried yet, U those that might hold once
-everything of lower priority were gone, UU those that would not even then. For a leaf the children are its members:
+At a group, M is its minimum, S counts the children that are satisfied, R those not tried yet, U those that might be
+satisfied once everything of lower priority were gone. For a PodGroup the children are its members:
 
     S >= M          Success
     S + R >= M      Wait
@@ -9,8 +9,8 @@ everything of lower priority were gone, UU those that would not even then. For a
     otherwise       UnschedulableAndUnresolvable: preemption cannot help
 
 One plan decides about a whole tree, so nothing is left untried here: R is 0. U is what the nodes could hold if nothing
-ran on them at all, so Unschedulable is a hope that the choice of victims has to prove, UnschedulableAndUnresolvable is
-certain, and nobody need be asked who could leave.
+ran on them at all, so Unschedulable has to be confirmed by the selection of victims, UnschedulableAndUnresolvable is
+certain without one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ import numpy as np
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, shapes_of
 from muster.scheduler.runtime.evaluator import Evaluator
 
 
 class Status(Enum):
+    """The status of a group, as KEP-6012 names it."""
+
     SUCCESS = "Success"
     WAIT = "Wait"
     UNSCHEDULABLE = "Unschedulable"
@@ -59,19 +61,20 @@ def statuses(
 ) -> dict[EntityKey, Status]:
     """The status of every group of a tree that does not fit now."""
     found: dict[EntityKey, Status] = {}
-    _fold(request, evaluator.cluster, _empty_seats(request, evaluator) if seats is None else seats, found)
+    _resolve(request, evaluator.cluster, _empty_seats(request, evaluator) if seats is None else seats, found)
     return found
 
 
 def _empty_seats(request: GroupRequest, evaluator: Evaluator) -> dict[int, Ints]:
     """Per shape, the seats on every node if nothing ran there."""
-    shapes = {member.shape.id: member.shape for leaf in leaves(request) for member in leaf.members}
-    return {number: evaluator.empty_capacity(shape) for number, shape in shapes.items()}
+    return {number: evaluator.empty_capacity(shape) for number, shape in shapes_of(request).items()}
 
 
-def _fold(request: GroupRequest, cluster: Cluster, seats: Mapping[int, Ints], found: dict[EntityKey, Status]) -> Status:
+def _resolve(
+    request: GroupRequest, cluster: Cluster, seats: Mapping[int, Ints], found: dict[EntityKey, Status]
+) -> Status:
     if isinstance(request, CompositeRequest):
-        below = [_fold(child, cluster, seats, found) for child in request.children]
+        below = [_resolve(child, cluster, seats, found) for child in request.children]
         count = below.count
         status = resolve(request.minimum, count(Status.SUCCESS), count(Status.WAIT), count(Status.UNSCHEDULABLE))
     else:
@@ -81,12 +84,12 @@ def _fold(request: GroupRequest, cluster: Cluster, seats: Mapping[int, Ints], fo
 
 
 def _most(leaf: PodGroupRequest, cluster: Cluster, seats: Mapping[int, Ints]) -> int:
-    """How many members could sit in the best of cases, all in one domain where they must be."""
-    wanted = Counter(member.shape.id for member in leaf.members)
-    if leaf.topology is None:
-        return sum(min(count, int(seats[shape].sum())) for shape, count in wanted.items())
+    """The most members that could be placed on empty nodes, all in one domain where they must be."""
+    counts = Counter(member.shape.id for member in leaf.members)
+    if not leaf.topology:
+        return sum(min(count, int(seats[shape].sum())) for shape, count in counts.items())
     domain_of = cluster.labels(leaf.topology)[: cluster.size]
     most = np.zeros(int(domain_of.max(initial=0)) + 1, dtype=np.int64)
-    for shape, count in wanted.items():
+    for shape, count in counts.items():
         most += np.minimum(np.bincount(domain_of, weights=seats[shape]).astype(np.int64), count)
     return int(most[1:].max(initial=0))  # nodes without the label are in no domain

@@ -1,6 +1,4 @@
-"""What preemption answers.
-
-One consideration of preemption and how it ended, for those who count."""
+"""The results of preemption: a plan with its victims, or why there is none; and for metrics, how an attempt ended."""
 
 from __future__ import annotations
 
@@ -10,10 +8,12 @@ from typing import NamedTuple
 from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.preemption.victims import Victim
 
+NOMINATED, NO_VICTIMS, UNDECIDED, REFUSED = "nominated", "no_victims", "undecided", "refused"
+
 
 @dataclass(frozen=True, slots=True)
 class PreemptionPlan:
-    """After these units have left, these seats hold."""
+    """The placement that is possible once these victims are gone."""
 
     placed: Placed
     victims: tuple[Victim, ...]
@@ -22,23 +22,17 @@ class PreemptionPlan:
 
 @dataclass(frozen=True, slots=True)
 class NoCandidates:
-    """Evicting does not help. `hopeless`: not even everything of lower priority together would do."""
+    """Evicting does not help. `hopeless`: not even evicting everything of lower priority would."""
 
     hopeless: bool
     reason: str
 
 
-MOST_ROUNDS = 1024  # kept until someone takes them
-
-
-NOMINATED, NO_VICTIMS, UNDECIDED, REFUSED = "nominated", "no_victims", "undecided", "refused"
-
-
 class PreemptionAttempt(NamedTuple):
-    """What was considered for one root."""
+    """How preemption ended for one entity."""
 
     preemptor: str  # pod, podgroup or compositepodgroup
     result: str
-    victims: int = 0
-    units: int = 0
+    pods: int = 0
+    disruptions: int = 0  # victims, each of one or more pods
     budget_violations: int = 0

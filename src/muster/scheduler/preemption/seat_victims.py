@@ -1,9 +1,9 @@
-"""Victims by counting: no placement is tried.
+"""Victims for seats of one shape, by counting: no placement is tried.
 
-A node's offer is its cheapest bundle, the units that must leave before it gains a seat; a unit that lies on
-several nodes is an offer of its own. The best price per seat goes first, until enough seats are there; then every
-unit that turns out to be unnecessary is spared, dearest first. Prices are those of the moment: a budget that is used
-up makes its pods dear, a gang that is broken already makes its other members cheap.
+The candidate of a node is the cheapest set of victims whose eviction gives it one more seat; a victim that has pods on
+several nodes is a candidate of its own. Candidates are taken in the order of their cost per seat until there are enough
+seats; then every victim that turns out to be unnecessary is reprieved, the most expensive first. Costs are those of the
+moment: once a budget is used up its pods cost more, once a gang is broken its other members cost less.
 """
 
 from __future__ import annotations
@@ -16,283 +16,291 @@ import numpy as np
 from muster.scheduler.cache.arrays import Bools, Ints
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.preemption.cost import NOTHING_EVICTED, SingleCost
-from muster.scheduler.preemption.supply import UNLIMITED, Amounts, Asks, CountableShape, NodeSupply, Price
+from muster.scheduler.preemption.supply import UNLIMITED, Amounts, CountableShape, NodeSupply, RowRequests
 from muster.scheduler.preemption.victims import Victim
+
+CostPerSeat = tuple[float, int, float, float, float, float]
 
 
 class VictimSelection:
-    """The state of one choice: who is gone, what that freed, what it used up. `copy` branches off a variant."""
+    """Victims chosen so far, what they free, and what that costs budgets and gangs. `copy` starts a variant."""
 
-    def __init__(self, ledger: NodeSupply, *, flat: bool = False, barred: Collection[int] = ()) -> None:
-        self.ledger = ledger
-        self.flat = flat  # priorities were weighed already: look at the rest only
-        self.barred = barred  # not for sale
-        self.only: list[bool] | None = None  # the slots that matter, if not all do
-        self.gone: set[int] = set()
-        self.drawn: dict[int, int] = {}  # budget -> pods evicted from it
+    def __init__(self, supply: NodeSupply, *, ignore_priority: bool = False, excluded: Collection[int] = ()) -> None:
+        self.supply = supply
+        self.ignore_priority = ignore_priority
+        self.excluded = excluded  # victims that may not be chosen
+        self.slots: list[bool] | None = None  # the slots that matter, if not all do
+        self.chosen: set[int] = set()
+        self.disrupted: dict[int, int] = {}  # budget -> pods evicted from it
         self.lost: dict[EntityKey, int] = {}  # gang -> members evicted one by one
-        self._columns: dict[int, list[int]] = {}  # slots that differ from the ledger
+        self._free: dict[int, list[int]] = {}  # slots that differ from the supply
 
     def copy(self) -> VictimSelection:
-        other = VictimSelection(self.ledger, flat=self.flat, barred=self.barred)
-        other.only = self.only
-        other.gone, other.drawn, other.lost = set(self.gone), dict(self.drawn), dict(self.lost)
-        other._columns = {slot: list(column) for slot, column in self._columns.items()}
+        other = VictimSelection(self.supply, ignore_priority=self.ignore_priority, excluded=self.excluded)
+        other.slots = self.slots
+        other.chosen, other.disrupted, other.lost = set(self.chosen), dict(self.disrupted), dict(self.lost)
+        other._free = {slot: list(free) for slot, free in self._free.items()}
         return other
 
-    def units(self) -> list[Victim]:
-        return [self.ledger.victims[number] for number in sorted(self.gone)]
+    def victims(self) -> list[Victim]:
+        return [self.supply.victims[number] for number in sorted(self.chosen)]
 
-    def column(self, slot: int) -> list[int]:
-        """What is free on a slot now."""
-        found = self._columns.get(slot)
+    def free(self, slot: int) -> list[int]:
+        """What is free on a slot, row by row, once the chosen victims are gone."""
+        found = self._free.get(slot)
         if found is None:
-            found = self._columns[slot] = self.ledger.free[:, slot].tolist()
+            found = self._free[slot] = self.supply.free[:, slot].tolist()
         return found
 
     def seats(self, shape: CountableShape) -> Ints:
-        seats = self.ledger.seats(shape)
-        asks = self.ledger.asks[shape.shape.id]
-        for slot, column in self._columns.items():
-            seats[slot] = count(column, asks) if shape.open[slot] else 0
+        """Seats of a shape on every node once the chosen victims are gone."""
+        seats = self.supply.seats(shape)
+        requests = self.supply.requests[shape.shape.id]
+        for slot, free in self._free.items():
+            seats[slot] = count(free, requests) if shape.nodes[slot] else 0
         return seats
 
-    def evict(self, number: int, sign: int = 1) -> bool:
-        """Let a unit go (or come back); says whether a gang broke by it."""
-        ledger = self.ledger
-        (self.gone.add if sign > 0 else self.gone.discard)(number)
-        only = self.only
-        for slot, amounts in ledger.gives[number]:
-            if only is None or only[slot]:
-                column = self.column(slot)
-                for place, amount in enumerate(amounts):
-                    column[place] += sign * amount
-        unit = ledger.victims[number]
-        if ledger.cost.allowed and not unit.marked:
-            for budget, pods in ledger.cost.hits(unit).items():
-                self.drawn[budget] = self.drawn.get(budget, 0) + sign * pods
-        gang = ledger.gang[number]
+    def evict(self, number: int) -> bool:
+        """Choose a victim; whether a gang breaks by it."""
+        return self._change(number, 1)
+
+    def reprieve(self, number: int) -> None:
+        """Take back the choice of a victim."""
+        self._change(number, -1)
+
+    def _change(self, number: int, sign: int) -> bool:
+        supply = self.supply
+        (self.chosen.add if sign > 0 else self.chosen.discard)(number)
+        slots = self.slots
+        for slot, amounts in supply.freed_by[number]:
+            if slots is None or slots[slot]:
+                free = self.free(slot)
+                for row, amount in enumerate(amounts):
+                    free[row] += sign * amount
+        victim = supply.victims[number]
+        if supply.cost.allowed and not victim.marked:
+            for budget, pods in supply.cost.disruptions(victim).items():
+                self.disrupted[budget] = self.disrupted.get(budget, 0) + sign * pods
+        gang = supply.gang_of[number]
         if gang is None:
             return False
         self.lost[gang] = self.lost.get(gang, 0) + sign
-        return self.lost[gang] == ledger.slack[gang] + 1
+        return self.lost[gang] == supply.slack[gang] + 1
 
-    def price(self, number: int) -> SingleCost:
-        """What a unit costs at this moment."""
-        prices = self.ledger.costs[number]
-        unit = self.ledger.victims[number]
-        if unit.marked:
-            return prices
-        gang = self.ledger.gang[number]
-        broken = prices[2] if gang is None else int(self.lost.get(gang, 0) == self.ledger.slack[gang])
-        over = self._overdraws(unit) if self.ledger.cost.allowed else 0
-        return (over, 0 if self.flat else prices[1], broken, prices[3], prices[4])
+    def cost(self, number: int) -> SingleCost:
+        """What a further victim costs beside those chosen already."""
+        costs = self.supply.costs[number]
+        victim = self.supply.victims[number]
+        if victim.marked:
+            return costs
+        gang = self.supply.gang_of[number]
+        broken = costs[2] if gang is None else int(self.lost.get(gang, 0) == self.supply.slack[gang])
+        violations = self._violations(victim) if self.supply.cost.allowed else 0
+        return (violations, 0 if self.ignore_priority else costs[1], broken, costs[3], costs[4])
 
-    def _overdraws(self, unit: Victim) -> int:
-        toll = self.ledger.cost
+    def _violations(self, victim: Victim) -> int:
+        cost = self.supply.cost
         return sum(
-            max(0, self.drawn.get(budget, 0) + pods - max(self.drawn.get(budget, 0), toll.allowed[budget]))
-            for budget, pods in toll.hits(unit).items()
+            max(0, self.disrupted.get(budget, 0) + pods - max(self.disrupted.get(budget, 0), cost.allowed[budget]))
+            for budget, pods in cost.disruptions(victim).items()
         )
 
-    def sit(self, shape: CountableShape, scope: Bools, wanted: int) -> None:
-        """Take the seats, on nodes that were emptied first."""
-        seats = np.where(scope, self.seats(shape), 0)
-        emptied = {slot for number in self.gone for slot, _ in self.ledger.gives[number]}
-        amounts = self.ledger.amounts(shape.shape.footprint)
+    def place(self, shape: CountableShape, nodes: Bools, wanted: int) -> None:
+        """Take seats for pods of a shape, on nodes of chosen victims first."""
+        seats = np.where(nodes, self.seats(shape), 0)
+        emptied = {slot for number in self.chosen for slot, _ in self.supply.freed_by[number]}
+        amounts = self.supply.amounts(shape.shape.footprint)
         for slot in sorted(np.flatnonzero(seats).tolist(), key=lambda slot: (slot not in emptied, seats[slot], slot)):
             taken = min(wanted, int(seats[slot]))
-            column = self.column(slot)
-            for place, amount in enumerate(amounts):
-                column[place] -= taken * amount
+            free = self.free(slot)
+            for row, amount in enumerate(amounts):
+                free[row] -= taken * amount
             wanted -= taken
             if wanted <= 0:
                 return
 
 
 class SeatVictims:
-    """Seats of one shape in one scope (a domain, or all nodes), bought on a market."""
+    """Chooses victims for seats of one shape on some nodes (a domain, or all of them)."""
 
-    def __init__(self, market: VictimSelection, shape: CountableShape, scope: Bools) -> None:
-        self.market = market
-        self.ledger = market.ledger
-        self.asks = self.ledger.asks[shape.shape.id]
-        inside = scope & shape.open
-        self.scope: list[bool] = inside.tolist()
-        self._slots: list[int] = np.flatnonzero(inside).tolist()
-        self.seats: list[int] = np.where(scope, market.seats(shape), 0).tolist()
+    def __init__(self, selection: VictimSelection, shape: CountableShape, nodes: Bools) -> None:
+        self.selection = selection
+        self.supply = selection.supply
+        self.requests = self.supply.requests[shape.shape.id]
+        usable = nodes & shape.nodes
+        self.usable: list[bool] = usable.tolist()
+        self._slots: list[int] = np.flatnonzero(usable).tolist()
+        self.seats: list[int] = np.where(nodes, selection.seats(shape), 0).tolist()
         self.total = sum(self.seats)
-        self._heap: list[tuple[Price, tuple[int, ...], int, int]] = []
+        self._heap: list[tuple[CostPerSeat, tuple[int, ...], int, int]] = []
 
-    def run(self, wanted: int) -> bool:
-        """Let units go until there are so many seats; False if all of them together do not suffice."""
+    def select(self, wanted: int) -> bool:
+        """Choose victims until there are so many seats; False if all of them together do not suffice."""
         self.wanted = wanted
         if self.total >= wanted:
             return True
-        started = set(self.market.gone)
-        there = self._for_sale()
-        if self._all_together(there) <= wanted:
-            for number in there:
-                self.market.evict(number)
-            self._recount_all()
-            self.spare(there)
+        before = set(self.selection.chosen)
+        available = self._available()
+        if self._seats_without(available) <= wanted:  # there is nothing to choose
+            for number in available:
+                self.selection.evict(number)
+            for slot in self._slots:
+                self._recount(slot)
+            self.reprieve(available)
             return self.total >= wanted
-        self._open(there)
+        self._push_all(available)
         while self.total < wanted:
             if not self._heap:
                 return False
             _, _, slot, number = heapq.heappop(self._heap)
-            offer = self._best(slot, number)
-            if offer is None:
+            candidate = self._candidate(slot, number)
+            if candidate is None:
                 continue
-            if self._heap and offer > self._heap[0][:2]:
-                heapq.heappush(self._heap, (*offer, slot, number))
+            if self._heap and candidate > self._heap[0][:2]:
+                heapq.heappush(self._heap, (*candidate, slot, number))
                 continue
-            self._take(offer[1])
-        self.spare(self.market.gone - started)
+            self._evict(candidate[1])
+        self.reprieve(self.selection.chosen - before)
         return True
 
-    def _for_sale(self) -> list[int]:
-        """Units on the nodes of the scope."""
-        market = self.market
-        on_slot = self.ledger.on_slot
+    def _available(self) -> list[int]:
+        """Victims on the usable nodes that are not chosen yet."""
+        selection = self.selection
+        on_slot = self.supply.on_slot
         there = {number for slot in self._slots if slot in on_slot for number, _ in on_slot[slot]}
-        return sorted(there.difference(market.gone, market.barred))
+        return sorted(there.difference(selection.chosen, selection.excluded))
 
-    def _all_together(self, numbers: Collection[int]) -> int:
-        """Seats if all of these left: where that is just enough, there is nothing to choose."""
+    def _seats_without(self, numbers: Collection[int]) -> int:
+        """All seats there are once these victims are gone as well."""
+        return self.total + self._seats_freed(numbers)
+
+    def _seats_freed(self, numbers: Collection[int]) -> int:
+        """Seats that appear on the usable nodes if these victims are evicted."""
         changed: dict[int, list[int]] = {}
         for number in numbers:
-            for slot, amounts in self.ledger.gives[number]:
-                if self.scope[slot]:
-                    column = changed.get(slot)
-                    if column is None:
-                        column = changed[slot] = list(self.market.column(slot))
-                    for place, amount in enumerate(amounts):
-                        column[place] += amount
-        return self.total + sum(count(column, self.asks) - self.seats[slot] for slot, column in changed.items())
+            for slot, amounts in self.supply.freed_by[number]:
+                if self.usable[slot]:
+                    free = changed.get(slot)
+                    if free is None:
+                        free = changed[slot] = list(self.selection.free(slot))
+                    for row, amount in enumerate(amounts):
+                        free[row] += amount
+        return sum(count(free, self.requests) - self.seats[slot] for slot, free in changed.items())
 
-    def _recount_all(self) -> None:
+    # --- candidates --------------------------------------------------------------------------------
+
+    def _push_all(self, available: Collection[int]) -> None:
         for slot in self._slots:
-            self._recount(slot)
+            if slot in self.supply.on_slot:
+                self._push(slot, -1)
+        for number in available:
+            if len(self.supply.freed_by[number]) > 1:
+                self._push(-1, number)
 
-    def _open(self, there: Collection[int]) -> None:
-        for slot in self._slots:
-            if slot in self.ledger.on_slot:
-                self._offer(slot, -1)
-        for number in there:
-            if len(self.ledger.gives[number]) > 1:
-                self._offer(-1, number)
+    def _push(self, slot: int, number: int) -> None:
+        candidate = self._candidate(slot, number)
+        if candidate is not None:
+            heapq.heappush(self._heap, (*candidate, slot, number))
 
-    def _offer(self, slot: int, number: int) -> None:
-        offer = self._best(slot, number)
-        if offer is not None:
-            heapq.heappush(self._heap, (*offer, slot, number))
-
-    def _best(self, slot: int, number: int) -> tuple[Price, tuple[int, ...]] | None:
-        """The cheapest bundle of a node, or one unit that lies on several, at the price of the moment."""
-        market = self.market
+    def _candidate(self, slot: int, number: int) -> tuple[CostPerSeat, tuple[int, ...]] | None:
+        """The cheapest set of victims for one more seat on a slot, or (slot -1) one victim with pods on several."""
+        selection = self.selection
         if slot < 0:
-            gain = self._gain((number,)) if number not in market.gone and number not in market.barred else 0
-            return (self._price((number,), gain), (number,)) if gain > 0 else None
-        before, column = self.seats[slot], market.column(slot)
-        free, bundle = list(column), list[tuple[int, Amounts]]()
-        for unit, amounts in self._cheapest_first(slot):
-            bundle.append((unit, amounts))
-            for place, amount in enumerate(amounts):
-                free[place] += amount
-            if count(free, self.asks) > before:
-                needed = self._needed(bundle, free, before)
-                return self._price(needed, self._gain(needed)), needed
+            excluded = number in selection.chosen or number in selection.excluded
+            gain = 0 if excluded else self._gain((number,))
+            return (self._cost_per_seat((number,), gain), (number,)) if gain > 0 else None
+        before, free = self.seats[slot], list(selection.free(slot))
+        victims: list[tuple[int, Amounts]] = []
+        for victim, amounts in self._cheapest_first(slot):
+            victims.append((victim, amounts))
+            for row, amount in enumerate(amounts):
+                free[row] += amount
+            if count(free, self.requests) > before:
+                needed = self._needed(victims, free, before)
+                return self._cost_per_seat(needed, self._gain(needed)), needed
         return None
 
     def _cheapest_first(self, slot: int) -> list[tuple[int, Amounts]]:
-        """The units on a node that can still go, at the prices of the moment."""
-        market, ledger = self.market, self.ledger
-        gone, barred = market.gone, market.barred
-        there = [each for each in ledger.on_slot[slot] if each[0] not in gone and each[0] not in barred]
-        if not market.lost and not market.drawn and not market.flat:
+        """The victims on a node that can still be chosen, by what they cost at the moment."""
+        selection = self.selection
+        chosen, excluded = selection.chosen, selection.excluded
+        there = [each for each in self.supply.on_slot[slot] if each[0] not in chosen and each[0] not in excluded]
+        if not selection.lost and not selection.disrupted and not selection.ignore_priority:
             return there
-        return sorted(there, key=lambda each: (market.price(each[0]), each[0]))
+        return sorted(there, key=lambda each: (selection.cost(each[0]), each[0]))
 
-    def _needed(self, bundle: list[tuple[int, Amounts]], free: list[int], before: int) -> tuple[int, ...]:
-        """The bundle without the units whose leaving did not matter, dearest considered first."""
-        kept = [unit for unit, _ in bundle]
-        for unit, amounts in reversed(bundle[:-1]):
+    def _needed(self, victims: list[tuple[int, Amounts]], free: list[int], before: int) -> tuple[int, ...]:
+        """These victims without those whose eviction makes no difference, the most expensive considered first."""
+        kept = [victim for victim, _ in victims]
+        for victim, amounts in reversed(victims[:-1]):
             fewer = [have - amount for have, amount in zip(free, amounts, strict=True)]
-            if count(fewer, self.asks) > before:
+            if count(fewer, self.requests) > before:
                 free = fewer
-                kept.remove(unit)
+                kept.remove(victim)
         return tuple(kept)
 
-    def _gain(self, bundle: Collection[int]) -> int:
-        """Seats that appear in the scope if these units leave, not counting more than are wanted."""
-        changed: dict[int, list[int]] = {}
-        for number in bundle:
-            for slot, amounts in self.ledger.gives[number]:
-                if self.scope[slot]:
-                    column = changed.setdefault(slot, list(self.market.column(slot)))
-                    for place, amount in enumerate(amounts):
-                        column[place] += amount
-        gain = sum(count(column, self.asks) - self.seats[slot] for slot, column in changed.items())
-        return min(gain, self.wanted - self.total)
+    def _gain(self, numbers: Collection[int]) -> int:
+        """Seats that appear if these victims are evicted, not counting more than are wanted."""
+        return min(self._seats_freed(numbers), self.wanted - self.total)
 
-    def _price(self, bundle: Collection[int], gain: int) -> Price:
-        market = self.market
-        paid = [(market.price(number), number) for number in bundle if not self.ledger.victims[number].marked]
+    def _cost_per_seat(self, numbers: Collection[int], gain: int) -> CostPerSeat:
+        costs = [self.selection.cost(number) for number in numbers if not self.supply.victims[number].marked]
         return (
-            sum(price[0] for price, _ in paid) / gain,
-            max((price[1] for price, _ in paid), default=NOTHING_EVICTED),
-            sum(price[2] for price, _ in paid) / gain,
-            len(paid) / gain,
-            sum(price[3] for price, _ in paid) / gain,
-            sum(price[4] for price, _ in paid) / gain,
+            sum(cost[0] for cost in costs) / gain,
+            max((cost[1] for cost in costs), default=NOTHING_EVICTED),
+            sum(cost[2] for cost in costs) / gain,
+            len(costs) / gain,
+            sum(cost[3] for cost in costs) / gain,
+            sum(cost[4] for cost in costs) / gain,
         )
 
-    def _take(self, bundle: Collection[int]) -> None:
-        offers: set[tuple[int, int]] = set()
-        for number in bundle:
-            if self.market.evict(number):
-                gang = self.ledger.gang[number]
-                mates = self.ledger.mates[gang] if gang is not None else ()
-                offers.update((slot, -1) for mate in mates for slot, _ in self.ledger.gives[mate])
-            for slot, _ in self.ledger.gives[number]:
+    # --- changes -----------------------------------------------------------------------------------
+
+    def _evict(self, numbers: Collection[int]) -> None:
+        """Choose victims, and compute the candidates again whose cost or seats change by that."""
+        changed: set[int] = set()
+        for number in numbers:
+            if self.selection.evict(number):
+                gang = self.supply.gang_of[number]
+                members = self.supply.members[gang] if gang is not None else ()
+                changed.update(slot for member in members for slot, _ in self.supply.freed_by[member])
+            for slot, _ in self.supply.freed_by[number]:
                 self._recount(slot)
-                offers.add((slot, -1))
-        for slot, number in sorted(offers) if self.total < self.wanted else ():
-            if self.scope[slot]:
-                self._offer(slot, number)
+                changed.add(slot)
+        for slot in sorted(changed) if self.total < self.wanted else ():
+            if self.usable[slot]:
+                self._push(slot, -1)
 
     def _recount(self, slot: int) -> None:
-        if self.scope[slot]:
-            seats = count(self.market.column(slot), self.asks)
+        if self.usable[slot]:
+            seats = count(self.selection.free(slot), self.requests)
             self.total += seats - self.seats[slot]
             self.seats[slot] = seats
 
-    def spare(self, numbers: Collection[int]) -> None:
-        """Put back every one of these units that is not needed, dearest first."""
-        prices = self.ledger.costs
-        for number in sorted(numbers, key=lambda number: (prices[number][:2], number), reverse=True):
-            if self.total - self._loss(number) >= self.wanted:
-                self.market.evict(number, -1)
-                for slot, _ in self.ledger.gives[number]:
+    def reprieve(self, numbers: Collection[int]) -> None:
+        """Take back the choice of every one of these victims that is not needed, the most expensive first."""
+        costs = self.supply.costs
+        for number in sorted(numbers, key=lambda number: (costs[number][:2], number), reverse=True):
+            if self.total - self._seats_lost(number) >= self.wanted:
+                self.selection.reprieve(number)
+                for slot, _ in self.supply.freed_by[number]:
                     self._recount(slot)
 
-    def _loss(self, number: int) -> int:
-        """Seats that vanish if a unit comes back."""
+    def _seats_lost(self, number: int) -> int:
+        """Seats that vanish if a victim is reprieved."""
         lost = 0
-        for slot, amounts in self.ledger.gives[number]:
-            if self.scope[slot]:
-                left = [have - amount for have, amount in zip(self.market.column(slot), amounts, strict=True)]
-                lost += self.seats[slot] - count(left, self.asks)
+        for slot, amounts in self.supply.freed_by[number]:
+            if self.usable[slot]:
+                left = [have - amount for have, amount in zip(self.selection.free(slot), amounts, strict=True)]
+                lost += self.seats[slot] - count(left, self.requests)
         return lost
 
 
-def count(column: Sequence[int], asks: Asks) -> int:
+def count(free: Sequence[int], requests: RowRequests) -> int:
     """Seats in what is free on one node."""
     least = UNLIMITED
-    for place, ask in asks:
-        room = column[place] // ask
+    for row, request in requests:
+        room = free[row] // request
         if room <= 0:
             return 0
         if room < least:

@@ -1,8 +1,8 @@
-"""For which shapes counting decides: room, ports, and company that no victim provides.
+"""The supply of seats by counting: which shapes can be counted, what is free, and what each victim would free.
 
-The seats of such a shape on a node follow from the node alone: what is free in each row that it asks for,
-where its host ports are one more row of which a node has one. Required affinity narrows the nodes as
-long as nobody who could be evicted is the company it needs.
+The seats of a countable shape on a node follow from the node alone: what is free in each row that the shape requests,
+where its host ports are one more row of which a node has one. Required affinity restricts the nodes as long as no pod
+that could be evicted matches its terms.
 """
 
 from __future__ import annotations
@@ -22,51 +22,63 @@ from muster.scheduler.preemption.cost import EvictionCost, SingleCost
 from muster.scheduler.preemption.victims import Victim
 from muster.scheduler.runtime.evaluator import Evaluator
 
-ROOM, PORTS, COMPANY = "NodeResourcesFit", "NodePorts", "InterPodAffinity"
+RESOURCES_FIT, NODE_PORTS, INTER_POD_AFFINITY = "NodeResourcesFit", "NodePorts", "InterPodAffinity"
+
+
+UNLIMITED = 1 << 40
+
+
+Amounts = tuple[int, ...]  # per row
+
+
+RowRequests = tuple[tuple[int, int], ...]  # row, and how much of it one pod requests
+
+
+# --- countable shapes ------------------------------------------------------------------------------
 
 
 class CountableShape:
-    """A shape whose seats can be counted: where it may go, and how much of which row it asks for."""
+    """A shape whose seats can be counted: which nodes it may use, and how much of which resource it requests."""
 
-    def __init__(self, cluster: Cluster, shape: Shape, open_: Bools) -> None:
+    def __init__(self, cluster: Cluster, shape: Shape, nodes: Bools) -> None:
         self.shape = shape
-        self.open = open_
+        self.nodes = nodes
         self.ports: tuple[HostPort, ...] = tuple(shape.footprint.requirements.ports)
         requests = shape.request_vector(cluster)
-        self.rows: tuple[tuple[int, int], ...] = tuple(
-            (int(row), int(requests[row])) for row in np.flatnonzero(requests)
-        )
+        self.requests: RowRequests = tuple((int(row), int(requests[row])) for row in np.flatnonzero(requests))
 
-    def clashes(self, footprint: Footprint) -> int:
-        """How many ports of a pod stand in the way."""
-        return sum(any(port.clashes(mine) for mine in self.ports) for port in footprint.requirements.ports)
+    def conflicts(self, footprint: Footprint) -> int:
+        """How many ports of a pod conflict with those of the shape."""
+        return sum(any(port.conflicts(mine) for mine in self.ports) for port in footprint.requirements.ports)
 
     def port_room(self, cluster: Cluster) -> Ints:
-        """One port per node, less those that clash."""
+        """One per node, less the ports there that conflict."""
         room = np.ones(cluster.size, dtype=np.int64)
-        for what, tally in cluster.pod_counts.carried():
-            if isinstance(what, HostPort) and any(what.clashes(mine) for mine in self.ports):
-                room -= tally.column[: cluster.size]
+        for carried, count in cluster.pod_counts.carried():
+            if isinstance(carried, HostPort) and any(carried.conflicts(mine) for mine in self.ports):
+                room -= count.column[: cluster.size]
         return room
 
 
-def counted(evaluator: Evaluator, shape: Shape, victims: Iterable[Pod]) -> CountableShape | None:
-    """The shape in the terms of counting, or None where only a plan can tell."""
-    cluster, standing = evaluator.cluster, evaluator.feasibility(shape)
-    if any(rule.name not in (ROOM, PORTS) for rule in standing.usage_filters):
+def countable(evaluator: Evaluator, shape: Shape, victims: Iterable[Pod]) -> CountableShape | None:
+    """The shape as one that can be counted, or None where only a plan can decide."""
+    cluster, feasibility = evaluator.cluster, evaluator.feasibility(shape)
+    if any(plugin.name not in (RESOURCES_FIT, NODE_PORTS) for plugin in feasibility.usage_filters):
         return None
-    open_ = standing.node_ok.copy()
-    if not standing.pods_filters:
-        return CountableShape(cluster, shape, open_)
-    if any(rule.name != COMPANY for rule in standing.pods_filters) or not _only_company(shape.pod, victims):
+    nodes = feasibility.node_ok.copy()
+    if not feasibility.pods_filters:
+        return CountableShape(cluster, shape, nodes)
+    if any(plugin.name != INTER_POD_AFFINITY for plugin in feasibility.pods_filters):
         return None
-    for rule in standing.pods_filters:
-        open_ &= rule.filter(shape, cluster, slice(0, cluster.size))
-    return CountableShape(cluster, shape, open_)
+    if not _only_affinity_to_others(shape.pod, victims):
+        return None
+    for plugin in feasibility.pods_filters:
+        nodes &= plugin.filter(shape, cluster, slice(0, cluster.size))
+    return CountableShape(cluster, shape, nodes)
 
 
-def _only_company(pod: Pod, victims: Iterable[Pod]) -> bool:
-    """Does the pod only want to be near pods that stay, and is it not its own company?"""
+def _only_affinity_to_others(pod: Pod, victims: Iterable[Pod]) -> bool:
+    """Whether a pod has no required anti-affinity, and affinity only to pods that are neither like it nor victims."""
     affinity = pod.spec.affinity
     if affinity is None:
         return True
@@ -82,71 +94,64 @@ def _selects(term: PodAffinityTerm, pod: Pod) -> bool:
     return selectors.matches(term.label_selector, pod.metadata.labels or {})
 
 
-UNLIMITED = 1 << 40
-
-
-Amounts = tuple[int, ...]
-
-
-Asks = tuple[tuple[int, int], ...]  # place in a column, how much of it
-
-
-Price = tuple[float, int, float, float, float, float]
+# --- supply ----------------------------------------------------------------------------------------
 
 
 class NodeSupply:
-    """Room on every node in the rows that some shapes ask for, and what each unit would give back."""
+    """What is free on every node in the rows that some shapes request, and what each victim would free.
+
+    Victims are numbered in the order in which they are given, cheapest first.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
         shapes: Sequence[CountableShape],
-        units: Sequence[Victim],
-        prices: Sequence[SingleCost],
-        toll: EvictionCost,
+        victims: Sequence[Victim],
+        costs: Sequence[SingleCost],
+        cost: EvictionCost,
     ) -> None:
-        self.victims = units  # cheapest first
-        self.costs = prices
-        self.cost = toll
-        self._shapes = shapes
-        rows = sorted({row for shape in shapes for row, _ in shape.rows})
+        self.victims = victims
+        self.costs = costs
+        self.cost = cost
+        rows = sorted({row for shape in shapes for row, _ in shape.requests})
         self._rows = np.array(rows, dtype=np.int64)
         at = {row: place for place, row in enumerate(rows)}
         with_ports = [shape for shape in shapes if shape.ports]
-        self.asks: dict[int, Asks] = {
-            shape.shape.id: tuple((at[row], ask) for row, ask in shape.rows)
+        self.requests: dict[int, RowRequests] = {
+            shape.shape.id: tuple((at[row], request) for row, request in shape.requests)
             + tuple((len(rows) + place, 1) for place, other in enumerate(with_ports) if other is shape)
             for shape in shapes
         }
         self._with_ports = with_ports
         room = [(cluster.alloc - cluster.used)[self._rows]] + [shape.port_room(cluster)[None] for shape in with_ports]
-        self.free: Ints = np.concatenate(room)
+        self.free: Ints = np.concatenate(room)  # [row, slot]
         self._known: dict[int, Amounts] = {}
-        self.gives: list[tuple[tuple[int, Amounts], ...]] = []  # unit -> what it frees on which slot
-        self.on_slot: dict[int, list[tuple[int, Amounts]]] = {}  # slot -> units on it, cheapest first
-        for number, unit in enumerate(units):
-            gives = self._gives(cluster, unit)
-            self.gives.append(gives)
-            for slot, amounts in gives:
+        self.freed_by: list[tuple[tuple[int, Amounts], ...]] = []  # victim -> what it frees on which slot
+        self.on_slot: dict[int, list[tuple[int, Amounts]]] = {}  # slot -> victims on it, cheapest first
+        for number, victim in enumerate(victims):
+            freed = self._freed(cluster, victim)
+            self.freed_by.append(freed)
+            for slot, amounts in freed:
                 self.on_slot.setdefault(slot, []).append((number, amounts))
-        self.mates: dict[EntityKey, list[int]] = {}  # gang -> units that are one pod of it
-        self._follow_gangs()
+        self.gang_of: list[EntityKey | None] = []  # victim -> the PodGroup of which it is a single pod
+        self.members: dict[EntityKey, list[int]] = {}  # PodGroup -> victims that are single pods of it
+        self._index_gangs()
 
-    def _follow_gangs(self) -> None:
-        self.gang: list[EntityKey | None] = []
-        for number, unit in enumerate(self.victims):
-            single = unit.losses[0][0] if len(unit.uids) == 1 and unit.losses and not unit.marked else None
-            self.gang.append(single)
-            if single is not None:
-                self.mates.setdefault(single, []).append(number)
-        self.slack = {key: self.cost.slack(key) for key in self.mates}
+    def _index_gangs(self) -> None:
+        for number, victim in enumerate(self.victims):
+            gang = victim.losses[0][0] if len(victim.uids) == 1 and victim.losses and not victim.marked else None
+            self.gang_of.append(gang)
+            if gang is not None:
+                self.members.setdefault(gang, []).append(number)
+        self.slack = {key: self.cost.slack(key) for key in self.members}
 
-    def _gives(self, cluster: Cluster, unit: Victim) -> tuple[tuple[int, Amounts], ...]:
-        if len(unit.uids) == 1:
-            entry = cluster.pods[unit.uids[0]]
+    def _freed(self, cluster: Cluster, victim: Victim) -> tuple[tuple[int, Amounts], ...]:
+        if len(victim.uids) == 1:
+            entry = cluster.pods[victim.uids[0]]
             return ((entry.slot, self.amounts(entry.footprint)),)
         sums: dict[int, Amounts] = {}
-        for uid in unit.uids:
+        for uid in victim.uids:
             entry = cluster.pods[uid]
             if entry.slot >= 0:
                 amounts = self.amounts(entry.footprint)
@@ -154,30 +159,30 @@ class NodeSupply:
         return tuple(sorted(sums.items()))
 
     def amounts(self, footprint: Footprint) -> Amounts:
-        """What a pod takes in the rows of this ledger."""
+        """What a pod takes of each row."""
         known = self._known.get(id(footprint))
         if known is None:
             vector = footprint.vector
             sizes = [int(vector[row]) if row < len(vector) else 0 for row in self._rows.tolist()]
-            known = (*sizes, *(shape.clashes(footprint) for shape in self._with_ports))
+            known = (*sizes, *(shape.conflicts(footprint) for shape in self._with_ports))
             self._known[id(footprint)] = known
         return known
 
-    def shift(self, footprint: Footprint, slot: int, sign: int) -> None:
-        """Count pods of others in or out on a slot before the choice begins."""
+    def add(self, footprint: Footprint, slot: int, sign: int) -> None:
+        """Add what another pod takes to a slot (+1), or take it away (-1), before victims are chosen."""
         self.free[:, slot] += sign * np.array(self.amounts(footprint), dtype=np.int64)
 
     def seats(self, shape: CountableShape, free: Ints | None = None) -> Ints:
-        """Seats of a shape on every node."""
+        """Seats of a shape on every node, now or with so much free."""
         free = self.free if free is None else free
         room = np.full(free.shape[1], UNLIMITED, dtype=np.int64)
-        for place, ask in self.asks[shape.shape.id]:
-            room = np.minimum(room, free[place] // ask)
-        return np.where(shape.open[: free.shape[1]], np.maximum(room, 0), 0)
+        for row, request in self.requests[shape.shape.id]:
+            room = np.minimum(room, free[row] // request)
+        return np.where(shape.nodes[: free.shape[1]], np.maximum(room, 0), 0)
 
-    def without(self, numbers: Iterable[int]) -> Ints:
-        """What is free once these units are gone."""
-        gone = [(slot, amounts) for number in numbers for slot, amounts in self.gives[number]]
+    def free_without(self, numbers: Iterable[int]) -> Ints:
+        """What is free once these victims are gone."""
+        gone = [(slot, amounts) for number in numbers for slot, amounts in self.freed_by[number]]
         free = self.free.copy()
         if gone:
             slots = np.array([slot for slot, _ in gone], dtype=np.int64)

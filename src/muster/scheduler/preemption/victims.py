@@ -1,12 +1,10 @@
-"""What can be evicted: indivisible units of running pods below a priority.
+"""Victims: the indivisible sets of running pods below a priority that could be evicted.
 
-A pod's unit is the whole subtree of its highest ancestor whose disruption mode is `all`; without
-such an ancestor it is the pod alone. A unit has the priority of its root. Pods that are leaving already
-belong to no unit; a unit with a member that cannot leave now (its bind is in flight) is left alone as a whole.
+The victim of a pod is the whole subtree of its highest ancestor whose disruption mode is `all`; without such an
+ancestor it is the pod alone. A victim has the priority of its root. Pods that are terminating already belong to no
+victim; a subtree with a pod that cannot be evicted now (its bind is in flight) is no victim as a whole.
 
-Who could be evicted, worked out once for as long as nothing changes.
-
-Many roots may fail in one state of the world, each of them asking the same question.
+Many entities may fail in one state of the cluster and ask for the same victims: `VictimIndex` computes them once.
 """
 
 from __future__ import annotations
@@ -29,17 +27,56 @@ class Victim(NamedTuple):
     key: EntityKey  # the pod itself, or the highest ancestor whose disruption mode is `all`
     uids: tuple[str, ...]
     priority: int  # of the root
-    starts: tuple[str, ...]  # when each pod started
-    losses: Losses = ()  # leaf groups and how many members each would lose
-    marked: bool = False  # on its way out already: evicting it costs nothing more
+    starts: tuple[str, ...]  # start time of each pod
+    losses: Losses = ()  # PodGroups and how many members each would lose
+    marked: bool = False  # has the condition DisruptionTarget already: evicting it costs nothing more
+
+
+class Quorum(NamedTuple):
+    """A group that victims belong to: what it has now (members, or satisfied children), and what it needs."""
+
+    bound: int
+    minimum: int
+    gang: bool  # a basic group has no minimum that could break
+    parent: EntityKey | None
+
+
+class Candidates(NamedTuple):
+    """The victims below a priority."""
+
+    victims: list[Victim]
+    quorums: Mapping[EntityKey, Quorum]
+    in_flight: bool  # some pods cannot be evicted yet because their bind is in flight
+
+
+class VictimIndex:
+    """The candidates of the last state that was asked about."""
+
+    def __init__(self) -> None:
+        self._state: tuple[int, int, frozenset[str], frozenset[str]] | None = None
+        self._candidates = Candidates([], {}, False)
+
+    def below(
+        self, priority: int, forest: Forest, cluster: Cluster, version: int, *, marked: Set[str], excluded: Set[str]
+    ) -> Candidates:
+        """The victims of lower priority; the result is the same for as long as `version` is."""
+        state = (version, priority, frozenset(marked), frozenset(excluded))
+        if state != self._state:
+            found, in_flight = possible_victims(forest, cluster, priority, marked=marked, excluded=excluded)
+            self._candidates = Candidates(found, quorums(forest, found), in_flight)
+            self._state = state
+        return self._candidates
+
+
+# --- victims ---------------------------------------------------------------------------------------
 
 
 def possible_victims(
-    forest: Forest, cluster: Cluster, below: int, *, marked: Collection[str] = (), spared: Collection[str] = ()
+    forest: Forest, cluster: Cluster, below: int, *, marked: Collection[str] = (), excluded: Collection[str] = ()
 ) -> tuple[list[Victim], bool]:
-    """Everything of lower priority that could be evicted, and whether some cannot yet because it is being bound."""
-    homes: dict[int, _Home] = {}
-    wholes: dict[EntityKey, _Whole] = {}
+    """Every victim of lower priority, and whether some pods are left out because their bind is in flight."""
+    known: dict[int, _GroupTraits] = {}
+    subtrees: dict[EntityKey, _Subtree] = {}
     found: list[Victim] = []
     in_flight = False
     members = forest.members
@@ -47,57 +84,59 @@ def possible_victims(
         member = members[uid]
         group = member.group
         if group is None:
-            home, priority = None, member.traits[1]
+            traits, priority = None, member.traits[1]
         else:
-            home = homes.get(id(group)) or homes.setdefault(id(group), _home(member, group, wholes))
-            priority = home.priority
+            traits = known.get(id(group)) or known.setdefault(id(group), _traits(member, group, subtrees))
+            priority = traits.priority
         if priority >= below or entry.terminating:
             continue
-        if entry.assumed or uid in spared:
+        if entry.assumed or uid in excluded:
             in_flight = in_flight or entry.assumed
-            if home is not None and home.whole is not None:
-                home.whole.untouchable = True
-        elif home is not None and home.whole is not None:
-            home.whole.members.append(member)
+            if traits is not None and traits.subtree is not None:
+                traits.subtree.complete = False
+        elif traits is not None and traits.subtree is not None:
+            traits.subtree.members.append(member)
         elif entry.slot >= 0:
-            found.append(_alone(member, priority, home.loss if home is not None else (), marked))
-    whole = [whole for whole in wholes.values() if not whole.untouchable and whole.stands_on(cluster)]
-    found += [_together(one, marked) for one in whole]
+            found.append(_single(member, priority, traits.loss if traits is not None else (), marked))
+    complete = [subtree for subtree in subtrees.values() if subtree.complete and subtree.frees_room(cluster)]
+    found += [_together(subtree, marked) for subtree in complete]
     found.sort(key=_by_key)
     return found, in_flight
 
 
-def _by_key(unit: Victim) -> EntityKey:
-    return unit.key
+def _by_key(victim: Victim) -> EntityKey:
+    return victim.key
 
 
 @dataclass(slots=True)
-class _Whole:
-    """What leaves together; members whose node is gone leave with the others."""
+class _Subtree:
+    """Running pods below one group of disruption mode `all`; those whose node is gone are evicted with the others."""
 
     key: EntityKey
     priority: int
     members: list[Member] = field(default_factory=list[Member])
-    untouchable: bool = False  # a member cannot leave now, so nobody does
+    complete: bool = True  # every running pod below the group can be evicted now
 
-    def stands_on(self, cluster: Cluster) -> bool:
-        """Would its leaving free anything?"""
+    def frees_room(self, cluster: Cluster) -> bool:
+        """Whether any of the pods is on a node that exists."""
         return any(cluster.pods[member.uid].slot >= 0 for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
-class _Home:
+class _GroupTraits:
+    """What the members of one PodGroup have in common as victims."""
+
     priority: int
-    loss: Losses  # what one member's leaving costs
-    whole: _Whole | None
+    loss: Losses  # what evicting one member costs its group
+    subtree: _Subtree | None
 
 
-def _home(member: Member, group: Group, wholes: dict[EntityKey, _Whole]) -> _Home:
-    ancestor, priority = _whole_ancestor(group), _priority(member)
+def _traits(member: Member, group: Group, subtrees: dict[EntityKey, _Subtree]) -> _GroupTraits:
+    ancestor, priority = _disrupted_as_whole(group), _priority(member)
     loss = ((group.key, 1),)
     if ancestor is None:
-        return _Home(priority, loss, None)
-    return _Home(priority, loss, wholes.setdefault(ancestor.key, _Whole(ancestor.key, priority)))
+        return _GroupTraits(priority, loss, None)
+    return _GroupTraits(priority, loss, subtrees.setdefault(ancestor.key, _Subtree(ancestor.key, priority)))
 
 
 def _priority(member: Member) -> int:
@@ -107,7 +146,8 @@ def _priority(member: Member) -> int:
     return priority_of(top) if top.exists else member.traits[1]
 
 
-def _whole_ancestor(group: Group) -> Group | None:
+def _disrupted_as_whole(group: Group) -> Group | None:
+    """The highest ancestor (or the group itself) whose disruption mode is `all`."""
     highest: Group | None = None
     current: Group | None = group
     while current is not None:
@@ -121,83 +161,44 @@ def _start(member: Member) -> str:
     return member.pod.status.start_time or member.pod.metadata.creation_timestamp or ""
 
 
-def _alone(member: Member, priority: int, loss: Losses, marked: Collection[str]) -> Victim:
+def _single(member: Member, priority: int, loss: Losses, marked: Collection[str]) -> Victim:
     ref = member.ref
     key = EntityKey("Pod", ref.namespace, ref.name)
     return Victim(key, (ref.uid,), priority, (_start(member),), loss, ref.uid in marked)
 
 
-def _together(whole: _Whole, marked: Collection[str]) -> Victim:
-    members = sorted(whole.members, key=lambda member: member.uid)
+def _together(subtree: _Subtree, marked: Collection[str]) -> Victim:
+    members = sorted(subtree.members, key=lambda member: member.uid)
     losses: dict[EntityKey, int] = {}
     for member in members:
         assert member.group is not None
         losses[member.group.key] = losses.get(member.group.key, 0) + 1
     return Victim(
-        whole.key,
+        subtree.key,
         tuple(member.uid for member in members),
-        whole.priority,
+        subtree.priority,
         tuple(map(_start, members)),
         tuple(sorted(losses.items())),
         any(member.uid in marked for member in members),
     )
 
 
-class Quorum(NamedTuple):
-    """A group that victims belong to: what it has now (members, or children that hold), and what it needs."""
-
-    bound: int
-    minimum: int
-    gang: bool  # a basic group has no minimum that could break
-    parent: EntityKey | None
+# --- quorums ---------------------------------------------------------------------------------------
 
 
-def quorums(forest: Forest, found: Iterable[Victim]) -> dict[EntityKey, Quorum]:
-    """Every group that would lose something, and all groups above it."""
+def quorums(forest: Forest, victims: Iterable[Victim]) -> dict[EntityKey, Quorum]:
+    """The quorum of every group that would lose something, and of all groups above it."""
     known: dict[EntityKey, Quorum] = {}
-    for unit in found:
-        for key, _ in unit.losses:
+    for victim in victims:
+        for key, _ in victim.losses:
             group: Group | None = forest.groups[key] if key not in known else None
             while group is not None and group.key not in known:
                 above = group.parent if not group.cyclic else None
-                known[group.key] = Quorum(_has(group), group.minimum, _is_gang(group), above.key if above else None)
+                bound = group.bound if group.is_leaf else group.confirmed
+                known[group.key] = Quorum(bound, group.minimum, _is_gang(group), above.key if above else None)
                 group = above
     return known
 
 
-def _has(group: Group) -> int:
-    return group.bound if group.is_leaf else group.confirmed
-
-
 def _is_gang(group: Group) -> bool:
     return group.obj is not None and group.obj.spec.scheduling_policy.gang is not None
-
-
-Question = tuple[int, int, frozenset[str], frozenset[str]]
-
-
-class Candidates(NamedTuple):
-    """The units below a priority."""
-
-    victims: list[Victim]
-    quorums: Mapping[EntityKey, Quorum]
-    in_flight: bool  # some cannot be asked yet because they are just being bound
-
-
-class VictimIndex:
-    """The last answer."""
-
-    def __init__(self) -> None:
-        self._question: Question | None = None
-        self._answer = Candidates([], {}, False)
-
-    def below(
-        self, priority: int, forest: Forest, cluster: Cluster, version: int, *, marked: Set[str], spared: Set[str]
-    ) -> Candidates:
-        """The units of lower priority; `version` says when the answer may be another."""
-        question = (version, priority, frozenset(marked), frozenset(spared))
-        if question != self._question:
-            found, in_flight = possible_victims(forest, cluster, priority, marked=marked, spared=spared)
-            self._answer = Candidates(found, quorums(forest, found), in_flight)
-            self._question = question
-        return self._answer

@@ -1,6 +1,6 @@
-"""What if these units were gone: the cluster without them, and the plan that would then be possible.
+"""What if these victims were gone: the cluster without them, and the plan that would then be possible.
 
-Pods that leave anyway are gone in every what-if; seats that are held for others are taken.
+Pods that leave anyway are gone in every trial; seats nominated for others are taken.
 """
 
 from __future__ import annotations
@@ -18,84 +18,93 @@ from muster.scheduler.runtime.trial import Trial
 
 
 class EvictionTrial:
-    """Plans on a cluster from which some units are taken away."""
+    """Plans on a cluster from which some victims are taken away."""
 
     def __init__(
-        self, evaluator: Evaluator, held: Sequence[tuple[Shape, int]], leaving: Sequence[str], steps: int
+        self, evaluator: Evaluator, nominated: Sequence[tuple[Shape, int]], leaving: Sequence[str], steps: int
     ) -> None:
         self.evaluator = evaluator
         self.cluster = evaluator.cluster
-        self.held = held
+        self.nominated = nominated
         self.leaving = [uid for uid in leaving if uid in self.cluster.pods]
         self._steps = steps
 
     @contextmanager
-    def emptied(self, victims: Sequence[Victim]) -> Generator[Trial]:
+    def without(self, victims: Sequence[Victim]) -> Generator[Trial]:
+        """A trial in which these victims are gone."""
         with self.evaluator.trial() as trial:
-            for shape, slot in self.held:
+            for shape, slot in self.nominated:
                 trial.place(shape, slot)
             trial.evict_all(self.leaving)
-            trial.evict_all(uid for unit in victims for uid in unit.uids)
+            trial.evict_all(uid for victim in victims for uid in victim.uids)
             yield trial
 
     def plan(self, request: GroupRequest, victims: Sequence[Victim], *, extras: bool = False) -> Verdict:
-        with self.emptied(victims) as trial:
+        """The verdict on a request once these victims are gone."""
+        with self.without(victims) as trial:
             return plan(request, trial, Budget(self._steps), extras=extras)
 
     def suffices(self, request: GroupRequest, victims: Sequence[Victim]) -> bool:
         return isinstance(self.plan(request, victims), Placed)
 
-    # --- seats stay, units come back ---------------------------------------------------------------
+    def victims_after_reprieve(
+        self, request: GroupRequest, victims: Sequence[Victim], order: Sequence[Victim]
+    ) -> list[Victim] | None:
+        """Plan without all victims, then reprieve, in this order, those that have room beside the placed pods.
 
-    def reprieved(self, request: GroupRequest, pool: Sequence[Victim], order: Sequence[Victim]) -> list[Victim] | None:
-        """Plan without the pool, then let back, in this order, whoever has room beside the seats; the rest must go."""
-        verdict = self.plan(request, pool)
+        The others remain victims; None if not even evicting all of them helps.
+        """
+        verdict = self.plan(request, victims)
         if not isinstance(verdict, Placed):
             return None
         shapes = {member.uid: member.shape for leaf in leaves(request) for member in leaf.members}
-        seats = sorted({(seat.index, shapes[seat.uid].id): shapes[seat.uid] for seat in verdict.assignments}.items())
-        with self.emptied(pool) as trial:
-            for seat in verdict.assignments:
-                trial.place(shapes[seat.uid], seat.index)
-            bench = _Bench(trial, [(slot, shape) for (slot, _), shape in seats])
-            return bench.refused(list(order))
+        placed = {(one.index, shapes[one.uid].id): shapes[one.uid] for one in verdict.assignments}
+        with self.without(victims) as trial:
+            for assignment in verdict.assignments:
+                trial.place(shapes[assignment.uid], assignment.index)
+            reprieve = _Reprieve(trial, [(slot, shape) for (slot, _), shape in sorted(placed.items(), key=_by_slot)])
+            return reprieve.victims(list(order))
 
 
-class _Bench:
-    """Seats that are taken in a trial, and who can come back without disturbing them."""
+def _by_slot(item: tuple[tuple[int, int], Shape]) -> tuple[int, int]:
+    return item[0]
 
-    def __init__(self, trial: Trial, seats: list[tuple[int, Shape]]) -> None:
+
+class _Reprieve:
+    """Pods that are placed in a trial, and which victims can be restored without making a node infeasible for them."""
+
+    def __init__(self, trial: Trial, placed: list[tuple[int, Shape]]) -> None:
         self.trial = trial
-        self.seats = seats
-        self.slots = {slot for slot, _ in seats}
-        self.alone = [pair for pair in seats if not trial.independent(pair[1])]  # judged seat by seat
+        self.placed = placed
+        self.slots = {slot for slot, _ in placed}
+        self.dependent = [pair for pair in placed if not trial.independent(pair[1])]
 
-    def refused(self, order: list[Victim]) -> list[Victim]:
-        """Those for whom there is no room. Whole stretches come back at once where nobody is in the way."""
+    def victims(self, order: list[Victim]) -> list[Victim]:
+        """Those for which there is no room. Many are restored at once where that is possible."""
         if not order:
             return []
         mark = self.trial.mark()
-        self.trial.restore_all(uid for unit in order for uid in unit.uids)
-        if self._undisturbed(order):
+        self.trial.restore_all(uid for victim in order for uid in victim.uids)
+        if self._still_feasible(order):
             return []
         self.trial.undo(mark)
         if len(order) == 1:
             return order
         middle = len(order) // 2
-        return self.refused(order[:middle]) + self.refused(order[middle:])
+        return self.victims(order[:middle]) + self.victims(order[middle:])
 
-    def _undisturbed(self, back: list[Victim]) -> bool:
+    def _still_feasible(self, restored: list[Victim]) -> bool:
         cluster = self.trial.cluster
-        touched = {cluster.pods[uid].slot for unit in back for uid in unit.uids} & self.slots
-        for slot, shape in self.seats:
+        touched = {cluster.pods[uid].slot for victim in restored for uid in victim.uids} & self.slots
+        for slot, shape in self.placed:
             if slot in touched:
-                asked = shape.request_vector(cluster) > 0
-                if (cluster.used[asked, slot] > cluster.alloc[asked, slot]).any():
+                requested = shape.request_vector(cluster) > 0
+                if (cluster.used[requested, slot] > cluster.alloc[requested, slot]).any():
                     return False
-        return all(self._allowed(slot, shape) for slot, shape in self.alone)
+        return all(self._feasible(slot, shape) for slot, shape in self.dependent)
 
-    def _allowed(self, slot: int, shape: Shape) -> bool:
+    def _feasible(self, slot: int, shape: Shape) -> bool:
         self.trial.unplace(shape, slot)
-        allowed = bool(self.trial.feasible(shape)[slot])
+        feasible = bool(self.trial.feasible(shape)[slot])
         self.trial.place(shape, slot)
-        return allowed
+        return feasible

@@ -1,1 +1,1 @@
-"""Runs the plugins of a profile over the cached arrays, keeps their results per shape, and opens trials."""
+"""Runs the plugins of a profile over the arrays of the cache, caches the results for each shape, and opens trials."""

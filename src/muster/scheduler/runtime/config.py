@@ -1,15 +1,16 @@
-"""KubeSchedulerConfiguration v1: profiles with their rules, weights and arguments, and the queue's times.
+"""KubeSchedulerConfiguration v1: profiles with their plugins, weights and arguments, and the backoff times.
 
-A file made for kube-scheduler is taken as it is. What cannot have an effect here (parallelism, how
-many nodes to score) is accepted and noted once; a rule that nobody knows, an unknown field and an
-extender are errors that say what would be right.
+A configuration of kube-scheduler is accepted as it is. Fields that have no effect here (`parallelism`,
+`percentageOfNodesToScore`) are accepted and noted once. Unknown plugins, unknown fields and extenders are errors; the
+message names the path and what is known.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -17,25 +18,16 @@ from muster.scheduler.framework.plugin import Plugin
 from muster.scheduler.plugins import DEFAULT
 from muster.scheduler.runtime.profile import BUILT_IN, DEFAULT_NAME, Profile, default_profile
 
-__all__ = ["Config", "Profile", "default_config", "default_profile", "load"]
-
-
 API_VERSION = "kubescheduler.config.k8s.io/v1"
-
-
 KIND = "KubeSchedulerConfiguration"
 
-
+# The fields of the file: those read here, those that the engine reads, those without effect.
 _EFFECTIVE = ("apiVersion", "kind", "profiles", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "extenders")
-
-
-_SHELL = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
-
-
+_ENGINE_SECTIONS = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
 _NO_EFFECT = ("parallelism", "percentageOfNodesToScore", "enableContentionProfiling", "delayCacheUntilActive")
 
-
-_POINTS_ELSEWHERE = (
+# Extension points at which only built-in plugins can be enabled or disabled.
+_OTHER_POINTS = (
     "queueSort",
     "preEnqueue",
     "preFilter",
@@ -49,20 +41,15 @@ _POINTS_ELSEWHERE = (
     "placementGenerate",
     "placementScore",
 )
+_POINTS = ("multiPoint", "filter", "score", *_OTHER_POINTS)
 
+_ARGS_WITHOUT_EFFECT = {"DefaultPreemption": ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")}
 
-_POINTS = ("multiPoint", "filter", "score", *_POINTS_ELSEWHERE)
-
-
-_ARGS_ELSEWHERE = {
-    "DefaultPreemption": frozenset(("minCandidateNodesPercentage", "minCandidateNodesAbsolute")),
-}
-
+SCHEDULER_ENTRY = "Muster"  # the name in `pluginConfig` of the scheduler's own settings; it is no plugin
 
 Kinds = Mapping[str, type[Plugin]]
-
-
 Tree = Mapping[str, Any]
+Number = TypeVar("Number", int, float)
 
 
 def _profiles() -> dict[str, Profile]:
@@ -71,20 +58,20 @@ def _profiles() -> dict[str, Profile]:
 
 @dataclass(frozen=True)
 class Config:
-    """What the brain is run with.
+    """The configuration of a scheduler. Times are in seconds.
 
-    `notes` are sentences about settings that have no effect. `shell` holds the sections of the file that
-    are not about scheduling (leader election, client connection), as they are.
+    `notes` are sentences about settings that have no effect. `engine` holds the sections of the file that are not about
+    scheduling (leader election, client connection), as they are.
     """
 
     profiles: dict[str, Profile] = field(default_factory=_profiles)
     pod_initial_backoff: float = 1.0
     pod_max_backoff: float = 10.0
     bind_timeout: float = 300.0
-    budget_steps: int = 2_500  # planning.DEFAULT_STEPS: about a tenth of a second in the hardest cases
+    budget_steps: int = 2_500  # of one search; about 40 microseconds each, 0.1 s in the hardest cases
     seed: int = 0
     notes: tuple[str, ...] = ()
-    shell: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    engine: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def default_config(*names: str) -> Config:
@@ -93,7 +80,7 @@ def default_config(*names: str) -> Config:
 
 
 def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = DEFAULT_NAME) -> Config:
-    """The configuration in a parsed file. `extra` are a user's own rules, off until a profile enables them."""
+    """The configuration in a parsed file. `extra` are plugins of the user, disabled until a profile enables them."""
     _check_head(obj)
     kinds = {kind.name: kind for kind in (*DEFAULT, *extra)}
     notes = [f"{name} has no effect" for name in _NO_EFFECT if obj.get(name) is not None]
@@ -101,20 +88,29 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
     if longest < initial:
         raise ValueError(f"podMaxBackoffSeconds is {longest}, less than podInitialBackoffSeconds ({initial})")
     profiles: dict[str, Profile] = {}
-    for i, entry in enumerate(obj.get("profiles") or ({},)):
-        name = entry.get("schedulerName") or default_name
+    settings = _SchedulerArgs()
+    entries: Iterable[Tree] = obj.get("profiles") or ({},)
+    for i, entry in enumerate(entries):
+        name: str = entry.get("schedulerName") or default_name
         if name in profiles:
             raise ValueError(f"profiles[{i}].schedulerName: {name} has a profile already")
-        profiles[name] = _Reader(f"profiles[{i}]", kinds, notes).profile(name, entry)
-    shell = {name: obj[name] for name in _SHELL if name in obj}
-    return Config(profiles, initial, longest, notes=tuple(dict.fromkeys(notes)), shell=shell)
+        profiles[name] = _Reader(f"profiles[{i}]", kinds, notes, settings).profile(name, entry)
+    return Config(
+        profiles,
+        pod_initial_backoff=initial,
+        pod_max_backoff=longest,
+        bind_timeout=settings.bind_timeout,
+        budget_steps=settings.budget_steps,
+        notes=tuple(dict.fromkeys(notes)),
+        engine={name: obj[name] for name in _ENGINE_SECTIONS if name in obj},
+    )
 
 
 def _check_head(obj: Tree) -> None:
     if obj.get("apiVersion") != API_VERSION or obj.get("kind") != KIND:
         found = f"{obj.get('apiVersion')}, {obj.get('kind')}"
         raise ValueError(f"expected apiVersion {API_VERSION} and kind {KIND}, found {found}")
-    known = (*_EFFECTIVE, *_SHELL, *_NO_EFFECT)
+    known = (*_EFFECTIVE, *_ENGINE_SECTIONS, *_NO_EFFECT)
     _only("", obj, known)
     if obj.get("extenders"):
         raise ValueError("extenders are not supported: write the rule as a constraint and enable it in the profile")
@@ -136,16 +132,51 @@ def _seconds(obj: Tree, name: str, default: int) -> float:
     return float(found)
 
 
-class _Reader:
-    """Reads one profile; `path` is where it stands in the file."""
+class _SchedulerArgs:
+    """The `pluginConfig` entries `Muster` of all profiles.
 
-    def __init__(self, path: str, kinds: Kinds, notes: list[str]) -> None:
+    They are settings of the scheduler, which all profiles share: a field that several profiles set has one value.
+    """
+
+    known = ("bindTimeoutSeconds", "budgetSteps")
+
+    def __init__(self) -> None:
+        self.bind_timeout = Config.bind_timeout
+        self.budget_steps = Config.budget_steps
+        self._set_at: dict[str, str] = {}  # field -> the path that set it first
+
+    def add(self, where: str, args: Tree) -> None:
+        """Read the arguments of one entry; ValueError names the path of what is wrong."""
+        steps, timeout = args.get("budgetSteps"), args.get("bindTimeoutSeconds")
+        if steps is not None:
+            if isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0:
+                raise ValueError(f"{where}.budgetSteps: {steps!r} is no whole number above 0")
+            self.budget_steps = self._agreed(where, "budgetSteps", steps, self.budget_steps)
+        if timeout is not None:
+            number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+            if not (number and 0 < timeout < math.inf):
+                raise ValueError(f"{where}.bindTimeoutSeconds: {timeout!r} is no number above 0")
+            self.bind_timeout = self._agreed(where, "bindTimeoutSeconds", float(timeout), self.bind_timeout)
+
+    def _agreed(self, where: str, name: str, value: Number, before: Number) -> Number:
+        path = f"{where}.{name}"
+        first = self._set_at.setdefault(name, path)
+        if first != path and value != before:
+            raise ValueError(f"{path}: {value} differs from {before} in {first}; all profiles share one scheduler")
+        return value
+
+
+class _Reader:
+    """Reads one profile; `path` is its place in the file."""
+
+    def __init__(self, path: str, kinds: Kinds, notes: list[str], settings: _SchedulerArgs) -> None:
         self.path = path
         self.kinds = kinds
         self.notes = notes
+        self.settings = settings
         self.known = (*kinds, *BUILT_IN)
 
-    def profile(self, name: str, entry: Tree) -> Profile:
+    def profile(self, scheduler_name: str, entry: Tree) -> Profile:
         _only(f"{self.path}.", entry, ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
         if entry.get("percentageOfNodesToScore") is not None:
             self.notes.append("percentageOfNodesToScore has no effect")
@@ -155,24 +186,24 @@ class _Reader:
         enabled = self._apply(defaults, plugins, "multiPoint")
         filters = self._apply(enabled, plugins, "filter")
         weights = self._apply(enabled, plugins, "score")
-        for point in _POINTS_ELSEWHERE:
+        for point in _OTHER_POINTS:
             if plugins.get(point):
-                enabled = self._elsewhere(enabled, plugins, point)
+                enabled = self._apply_other_point(enabled, plugins, point)
         args = self._args(entry)
-        names = [kind for kind in {**enabled, **filters, **weights} if kind in self.kinds]
+        enabled_names = [name for name in {**enabled, **filters, **weights} if name in self.kinds]
         try:
             return Profile(
-                name,
-                [self._rule(kind, args.get(kind)) for kind in names],
+                scheduler_name,
+                [self._plugin(name, args.get(name)) for name in enabled_names],
                 filters=frozenset(filters),
                 weights=weights,
-                others=frozenset(kind for kind in enabled if kind in BUILT_IN),
+                built_in=frozenset(name for name in enabled if name in BUILT_IN),
             )
         except ValueError as fault:
             raise ValueError(f"{self.path}: {fault}") from None
 
     def _apply(self, names: Mapping[str, int], plugins: Tree, point: str) -> dict[str, int]:
-        """Names and weights after what one extension point disables and enables."""
+        """Names and weights after the plugins that one extension point disables and enables."""
         section: Tree = plugins.get(point) or {}
         where = f"{self.path}.plugins.{point}."
         _only(where, section, ("enabled", "disabled"))
@@ -188,17 +219,19 @@ class _Reader:
             found[name] = self._weight(f"{where}enabled", entry) or names.get(name) or own or 1
         return found
 
-    def _elsewhere(self, names: dict[str, int], plugins: Tree, point: str) -> dict[str, int]:
+    def _apply_other_point(self, names: dict[str, int], plugins: Tree, point: str) -> dict[str, int]:
+        """Like `_apply`, for a point at which only built-in plugins take effect."""
         after = self._apply(names, plugins, point)
         kept = {name: weight for name, weight in names.items() if name in after or name not in BUILT_IN}
         if {*after} - {*names} or len(kept) == len(names):
             self.notes.append(f"plugins.{point} has no effect on rules that take part in filtering and scoring")
         return kept | {name: after[name] for name in after if name in BUILT_IN}
 
-    def _name(self, where: str, entry: Tree) -> str:
+    def _name(self, where: str, entry: Tree, *also: str) -> str:
         name = entry.get("name")
-        if name not in self.known:
-            raise ValueError(f"{where}: unknown plugin {name!r}; known are {', '.join(sorted(self.known))}")
+        known = (*self.known, *also)
+        if name not in known:
+            raise ValueError(f"{where}: unknown plugin {name!r}; known are {', '.join(sorted(known))}")
         return cast(str, name)
 
     def _weight(self, where: str, entry: Tree) -> int:
@@ -211,20 +244,30 @@ class _Reader:
         found: dict[str, Tree] = {}
         for i, section in enumerate(entry.get("pluginConfig") or ()):
             where = f"{self.path}.pluginConfig[{i}]"
-            name = self._name(where, section)
+            name = self._name(where, section, SCHEDULER_ENTRY)
             if name in found:
                 raise ValueError(f"{where}: {name} is configured twice")
             args: Tree = section.get("args") or {}
-            kind = self.kinds.get(name)
-            known = kind.known_args if kind is not None else _ARGS_ELSEWHERE.get(name, frozenset())
-            if known is not None:
-                _only(f"{where}.args.", args, (*known, "apiVersion", "kind"))
-            if kind is None and args:
-                self.notes.append(f"arguments of {name} have no effect")
+            if not isinstance(args, Mapping):
+                raise ValueError(f"{where}.args: {args!r} is no object")
+            self._check_args(f"{where}.args", name, args)
             found[name] = args
         return found
 
-    def _rule(self, name: str, args: Tree | None) -> Plugin:
+    def _check_args(self, where: str, name: str, args: Tree) -> None:
+        kind = self.kinds.get(name)
+        if kind is not None:
+            known = kind.known_args
+        else:
+            known = _SchedulerArgs.known if name == SCHEDULER_ENTRY else _ARGS_WITHOUT_EFFECT.get(name, ())
+        if known is not None:
+            _only(f"{where}.", args, (*known, "apiVersion", "kind"))
+        if name == SCHEDULER_ENTRY:
+            self.settings.add(where, args)
+        elif kind is None and args:
+            self.notes.append(f"arguments of {name} have no effect")
+
+    def _plugin(self, name: str, args: Tree | None) -> Plugin:
         try:
             return self.kinds[name](args)
         except (ValueError, TypeError, KeyError, msgspec.ValidationError) as fault:

@@ -1,6 +1,6 @@
-"""Why no node takes a pod, in the words that Kubernetes users know.
+"""Diagnosis: why no node is feasible for a shape, and the message that kube-scheduler gives for it.
 
-Each node is counted under the first rule that refused it. The text is
+Each node is counted under the first plugin that rejects it. The message is
 `0/N nodes are available: 3 Insufficient cpu, 2 node(s) had untolerated taint(s).`
 """
 
@@ -22,11 +22,11 @@ RejectedBy = str | tuple[str, str]
 
 @dataclass(slots=True)
 class Diagnosis:
-    """The diagnosis of one attempt over `total` nodes.
+    """Why `total` nodes were rejected for one shape.
 
-    `unresolvable` marks the nodes where no eviction could help. `culprits` names the constraints that
-    refused, and pairs a constraint with the resource that was short, so that the queue knows what
-    could cure it. `message` is set when the pod itself was at fault, before any node was looked at.
+    `counts` are numbers of nodes by message. `unresolvable` marks the nodes where no eviction can help. `rejected_by`
+    holds the names of the plugins that rejected nodes, and pairs of a plugin and a resource that was short, so that the
+    queue knows which events can end the rejection. `message` is set if the pod was rejected before filtering.
     """
 
     total: int
@@ -35,19 +35,19 @@ class Diagnosis:
     rejected_by: frozenset[RejectedBy] = frozenset()
     message: str = ""
 
-    def add(self, reasons: Iterable[FilterStatus]) -> None:
-        for reason in reasons:
-            if len(reason.slots) == 0:
+    def add(self, statuses: Iterable[FilterStatus]) -> None:
+        for status in statuses:
+            if len(status.slots) == 0:
                 continue
-            self.counts[reason.message] = self.counts.get(reason.message, 0) + len(reason.slots)
-            self.rejected_by |= {reason.rejected_by}
-            if isinstance(reason.rejected_by, tuple):
-                self.rejected_by |= {reason.rejected_by[0]}
-            final = np.broadcast_to(reason.unresolvable, reason.slots.shape)
-            self.unresolvable[reason.slots[final]] = True
+            self.counts[status.message] = self.counts.get(status.message, 0) + len(status.slots)
+            self.rejected_by |= {status.rejected_by}
+            if isinstance(status.rejected_by, tuple):
+                self.rejected_by |= {status.rejected_by[0]}
+            unresolvable = np.broadcast_to(status.unresolvable, status.slots.shape)
+            self.unresolvable[status.slots[unresolvable]] = True
 
     def message_text(self, after: str = "") -> str:
-        """The whole message; `after` is what a later step (preemption) has to add."""
+        """The whole message; `after` is what preemption adds to it."""
         what = self.message or ", ".join(sorted(f"{count} {text}" for text, count in self.counts.items()))
         if not self.total:
             return "no nodes available to schedule pods"
@@ -55,39 +55,39 @@ class Diagnosis:
 
 
 def diagnose(shape: Shape, cluster: Cluster, mask: Bools | None) -> Diagnosis:
-    """The refusals of all rules in their order."""
+    """Run all filters of the shape's profile in order over the nodes (of the mask), and report who rejects what."""
     left = cluster.alive.copy() if mask is None else cluster.alive & mask
     found = Diagnosis(int(left.sum()), np.zeros(cluster.size, dtype=np.bool_))
-    if _refused_outright(shape, cluster, left, found):
+    if _rejected_by_pre_filter(shape, cluster, left, found):
         return found
-    for constraint in profile_of(shape).filters:
-        if not (constraint.concerns(shape) and constraint.filter_applies(shape, cluster)):
+    for plugin in profile_of(shape).filters:
+        if not (plugin.concerns(shape) and plugin.filter_applies(shape, cluster)):
             continue
-        allowed = constraint.filter(shape, cluster, slice(0, cluster.size))
-        refused = np.flatnonzero(left & ~allowed)
-        if len(refused):
-            found.add(constraint.statuses(shape, cluster, refused))
-            left &= allowed
+        passed = plugin.filter(shape, cluster, slice(0, cluster.size))
+        rejected = np.flatnonzero(left & ~passed)
+        if len(rejected):
+            found.add(plugin.statuses(shape, cluster, rejected))
+            left &= passed
     return found
 
 
-def _refused_outright(shape: Shape, cluster: Cluster, left: Bools, found: Diagnosis) -> bool:
-    """What is known before any node is looked at; nodes that are ruled out by name leave `left`."""
+def _rejected_by_pre_filter(shape: Shape, cluster: Cluster, left: Bools, found: Diagnosis) -> bool:
+    """Run the pre-filters; nodes that they exclude by name are removed from `left`. True if the pod is rejected."""
     narrowing: list[str] = []
     names: frozenset[str] | None = None
-    for constraint in profile_of(shape).filters:
-        message = constraint.pre_filter(shape, cluster)
-        some = None if message else constraint.pre_filter_nodes(shape, cluster)
-        if some is not None:
-            narrowing.append(constraint.name)
-            names = some if names is None else names & some
+    for plugin in profile_of(shape).filters:
+        message = plugin.pre_filter(shape, cluster)
+        allowed = None if message else plugin.pre_filter_nodes(shape, cluster)
+        if allowed is not None:
+            narrowing.append(plugin.name)
+            names = allowed if names is None else names & allowed
             if not names:
-                one = f"node(s) didn't satisfy plugin {constraint.name}"
+                one = f"node(s) didn't satisfy plugin {plugin.name}"
                 several = f"node(s) didn't satisfy plugin(s) [{' '.join(narrowing)}] simultaneously"
                 message = one if len(narrowing) == 1 else several
         if message:
             found.message = message
-            found.rejected_by = frozenset((constraint.name, *narrowing))
+            found.rejected_by = frozenset((plugin.name, *narrowing))
             found.unresolvable |= left
             return True
     if names is not None:

@@ -1,7 +1,7 @@
-"""The evaluator: shapes, their feasible nodes, and trials, over one cluster.
+"""The evaluator: shapes, their feasible nodes and scores, and trials, for one cluster.
 
-Shapes are interned: pods with equal requirements under one profile share one object for as long as somebody uses it.
-The results of a shape's plugins are cached for the shapes that were used last.
+Shapes are interned: pods with equal requirements under one profile share one object while it is in use. The plugin
+results of the most recently used shapes are cached.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CACHED_SLOTS = 2_000_000
 
 
 class Evaluator:
-    """Answers which nodes can take a pod, now or in a trial."""
+    """Computes on which nodes a pod fits, now or in a trial."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -63,14 +63,14 @@ class Evaluator:
         return self.feasibility(shape).independent
 
     def trial(self) -> Trial:
-        """A trial on the cluster; one at a time."""
+        """A new trial on the cluster; one can be open at a time."""
         return Trial(self.cluster, self.feasibility)
 
     def empty_capacity(self, shape: Shape) -> Ints:
         """Seats of a shape on every node if nothing ran there; 0 where a plugin rejects the node itself."""
         cluster = self.cluster
-        asks = shape.request_vector(cluster)
-        rows = np.flatnonzero(asks)
-        seats = (cluster.alloc[rows, : cluster.size] // asks[rows][:, None]).min(axis=0)
+        requests = shape.request_vector(cluster)
+        rows = np.flatnonzero(requests)
+        seats = (cluster.alloc[rows, : cluster.size] // requests[rows][:, None]).min(axis=0)
         usable = self.feasibility(shape).node_ok[: cluster.size] & cluster.alive[: cluster.size]
         return np.where(usable, np.maximum(seats, 0), 0)

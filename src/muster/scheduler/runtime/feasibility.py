@@ -1,16 +1,16 @@
-"""Where one shape can go right now, and how well: cached per node, brought up to date for changed nodes only.
+"""Feasibility: the feasible nodes and scores of one shape.
 
-`ok` says which slots pass every rule that looks at the node and its own load. `key` holds the
-weighted score above the node's rank in one number, -1 where `ok` is false, so that the best node is
-an argmax. Rules that look at pods elsewhere are asked at every decision and are not cached here.
+Holds the results of the shape's filter and score plugins as one value per node, and recomputes only nodes that changed
+since the last read (`Cluster.usage_log`, `Cluster.node_log`). Plugins that depend on pods on other nodes are evaluated
+at every read, because any placement can change their result.
 
-Scaled scores depend on the largest raw number among the feasible nodes. That number is watched: only
-when it changes are all keys worked out again.
+`ok` is True for slots that pass all filters that depend on the node and its usage. `key` holds the weighted score and
+the node's rank in one number, -1 where `ok` is False, so that the best node is an argmax.
+
+Normalized scores depend on the largest raw number among the feasible nodes; all keys are recomputed when it changes.
 """
 
 from __future__ import annotations
-
-from typing import cast
 
 import numpy as np
 
@@ -21,30 +21,26 @@ from muster.scheduler.framework.plugin import MAX_SCORE, UNLIMITED, DependsOn, P
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.runtime.profile import profile_of
 
-Weighted = tuple[Plugin, int]
+# If more than one in so many slots changed, computing all of them is faster than selecting the changed ones.
+_REBUILD_DIVISOR = 2
 
-
-# Beyond this share of all slots it is quicker to work everything out than to gather the changed ones.
-_MANY = 2
-
-
-# Up to so many changed slots plain numbers are quicker than arrays.
-_FEW_LOADS, _FEW_SLOTS = 16, 4
+# Up to so many log entries and slots, plain numbers are faster than arrays.
+_FEW_CHANGES, _FEW_SLOTS = 16, 4
 
 
 class NormalizedScore:
-    """A scaled score: raw numbers per slot and the largest among the feasible ones."""
+    """The raw scores of a plugin with `normalized`, per slot, and the largest among the feasible slots (`top`)."""
 
     __slots__ = ("all_zero", "plugin", "raw", "top", "weight")
 
-    def __init__(self, constraint: Plugin, weight: int, size: int) -> None:
-        self.plugin = constraint
+    def __init__(self, plugin: Plugin, weight: int, size: int) -> None:
+        self.plugin = plugin
         self.weight = weight
         self.raw: Ints = np.zeros(size, dtype=np.int64)
         self.top = -1
-        self.all_zero = False  # no node has a raw number above 0
+        self.all_zero = False  # no node has a raw score above 0
 
-    def renew(self, slots: Slots, raw: Ints) -> None:
+    def set(self, slots: Slots, raw: Ints) -> None:
         self.raw[slots] = raw
         self.all_zero = not self.raw.any()
 
@@ -53,7 +49,7 @@ class NormalizedScore:
 
     @property
     def equal_score(self) -> int:
-        """What every node gets while all are alike."""
+        """The weighted score of every node while all raw scores are 0."""
         return MAX_SCORE * self.weight if self.plugin.reverse else 0
 
     def scores(self, slots: Slots, top: int) -> Ints:
@@ -61,226 +57,230 @@ class NormalizedScore:
 
 
 class Feasibility:
-    """The cached answers of one shape."""
+    """Feasible nodes and scores of one shape, current after `refresh`."""
 
     def __init__(self, shape: Shape, cluster: Cluster) -> None:
         self.shape = shape
         self.cluster = cluster
-        rules = [c for c in profile_of(shape).plugins if c.concerns(shape)]
-        self._watched = tuple(sorted({kind for c in rules for kind in c.watches}))
+        plugins = [plugin for plugin in profile_of(shape).plugins if plugin.concerns(shape)]
+        self._watched_versions = tuple(sorted({name for plugin in plugins for name in plugin.watches}))
         self._stamp = -1
         self._nodes_seen = self._usage_seen = 0
         self._seats: Ints | None = None
         self._seats_seen = 0
         self.ok: Bools = np.zeros(0, dtype=np.bool_)
 
-    # --- answers -----------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------
 
     @property
     def cached_keys_decide(self) -> bool:
-        """Whether the cached keys alone decide."""
+        """Whether `key` alone decides which node is best."""
         return not self.pods_filters and not self.pods_scores
 
     @property
     def scores_depend_on_feasible_set(self) -> bool:
-        """Whether a scaled score tells nodes apart, so that scores depend on who is feasible."""
-        return any(scaled.top > 0 for scaled in self.normalized)
+        """Whether a normalized score differs between nodes, so that scores depend on which nodes are feasible."""
+        return any(score.top > 0 for score in self.normalized)
 
     def feasible(self, mask: Bools | None = None) -> Bools:
-        """Which slots can take one more pod, by all rules."""
+        """Per slot, whether one more pod passes all filters."""
         ok = self.ok.copy() if mask is None else self.ok & mask
         everywhere = slice(0, self.cluster.size)
-        for constraint in self.pods_filters:
-            ok &= constraint.filter(self.shape, self.cluster, everywhere)
+        for plugin in self.pods_filters:
+            ok &= plugin.filter(self.shape, self.cluster, everywhere)
         return ok
 
     def totals(self, slots: Slots) -> Ints:
-        """The weighted score of feasible slots, scaled among these."""
+        """The weighted scores of feasible slots, normalized among these."""
         total = self.total[slots]
-        for scaled in self.normalized:
-            if scaled.all_zero:
-                total = total + scaled.equal_score
+        for score in self.normalized:
+            if score.all_zero:
+                total = total + score.equal_score
             else:
-                total = total + scaled.scores(slots, int(scaled.raw[slots].max(initial=0)))
-        for constraint, weight in self.pods_scores:
-            total = total + constraint.score(self.shape, self.cluster, slots) * weight
+                total = total + score.scores(slots, int(score.raw[slots].max(initial=0)))
+        for plugin, weight in self.pods_scores:
+            total = total + plugin.score(self.shape, self.cluster, slots) * weight
         return total
 
     def seats(self) -> Ints:
-        """How many more pods each slot can take, as far as each rule can tell; current, and the caller's own."""
+        """Per slot, how many more pods fit, as a new array: exact if the shape is independent, else an upper bound."""
         seats, log = self._seats, self.cluster.usage_log
         changed = log.since(self._seats_seen)
-        if seats is None or changed is None or len(changed) * _MANY > len(self.ok):
-            seats = self._seats = self._count(slice(0, len(self.ok)))
+        if seats is None or changed is None or len(changed) * _REBUILD_DIVISOR > len(self.ok):
+            seats = self._seats = self._compute_seats(slice(0, len(self.ok)))
         elif len(changed):
-            seats[changed] = self._count(changed)
+            seats[changed] = self._compute_seats(changed)
         self._seats_seen = log.end
         if not self.pods_filters:
             return seats.copy()
         seats = np.where(self.feasible(), seats, 0)
-        for constraint in self.pods_filters:
-            room = constraint.capacity(self.shape, self.cluster, slice(0, len(seats)))
+        for plugin in self.pods_filters:
+            room = plugin.capacity(self.shape, self.cluster, slice(0, len(seats)))
             if room is not None:
                 seats = np.minimum(seats, room)
         return seats
 
-    def _count(self, slots: Slots) -> Ints:
+    def _compute_seats(self, slots: Slots) -> Ints:
         seats = np.where(self.ok[slots], UNLIMITED, 0)
-        for constraint in self.usage_filters:
-            room = constraint.capacity(self.shape, self.cluster, slots)
+        for plugin in self.usage_filters:
+            room = plugin.capacity(self.shape, self.cluster, slots)
             if room is not None:
                 seats = np.minimum(seats, room)
         return np.maximum(seats, 0)
 
-    # --- keeping up --------------------------------------------------------------------------------
+    # --- recomputing -------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Bring the caches up to date with everything that happened since."""
+        """Recompute what changed in the cluster since the last call."""
         cluster = self.cluster
         versions = cluster.versions
-        stamp = (
-            sum(versions.get(kind, 0) for kind in self._watched) + cluster.pod_counts.version + len(cluster.resources)
-        )
-        loads = cluster.usage_log
-        if stamp == self._stamp and self._usage_seen == loads.end and self._nodes_seen == cluster.node_log.end:
+        stamp = sum(versions.get(name, 0) for name in self._watched_versions)
+        stamp += cluster.pod_counts.version + len(cluster.resources)
+        log = cluster.usage_log
+        if stamp == self._stamp and self._usage_seen == log.end and self._nodes_seen == cluster.node_log.end:
             return
         if stamp != self._stamp:
             self._stamp = stamp
-            self._rebuild()
+            self._recompute_all()
         else:
-            self._catch_up()
-        self._nodes_seen, self._usage_seen = cluster.node_log.end, loads.end
+            self._recompute_changed()
+        self._nodes_seen, self._usage_seen = cluster.node_log.end, log.end
 
-    def _catch_up(self) -> None:
+    def _recompute_changed(self) -> None:
         cluster = self.cluster
-        nodes, loads = cluster.node_log.since(self._nodes_seen), cluster.usage_log.since(self._usage_seen)
-        if nodes is None or loads is None or len(loads) * _MANY > cluster.size + 64:
-            self._rebuild()
+        nodes, usage = cluster.node_log.since(self._nodes_seen), cluster.usage_log.since(self._usage_seen)
+        if nodes is None or usage is None or len(usage) * _REBUILD_DIVISOR > cluster.size + 64:
+            self._recompute_all()
             return
         if len(self.ok) < cluster.size:
             self._grow(cluster.size)
         if len(nodes):
-            self._renew_nodes(nodes)
-        if len(loads) <= _FEW_LOADS and not len(nodes):
-            few = set(loads.tolist())  # a small gang that was tried and then seated shows three times
+            self._recompute_nodes(nodes)
+        if len(usage) <= _FEW_CHANGES and not len(nodes):
+            few = set(usage.tolist())  # a small gang that was tried and then assumed is logged three times
             if len(few) <= _FEW_SLOTS:
                 for slot in few:
-                    self._renew_one(slot)
+                    self._recompute_slot(slot)
                 return
-        self._renew_usage(loads)
+        self._recompute_usage(usage)
         if not self._renormalize():
-            self._renew_keys(loads)
+            self._recompute_keys(usage)
 
-    def _rebuild(self) -> None:
-        shape, cluster = self.shape, self.cluster
-        filters = [c for c in profile_of(shape).filters if c.concerns(shape) and c.filter_applies(shape, cluster)]
-        self.blocked = any(c.pre_filter(shape, cluster) for c in profile_of(shape).filters)
-        self.node_filters = [c for c in filters if c.filter_depends_on is DependsOn.NODE]
-        self.usage_filters = [c for c in filters if c.filter_depends_on is DependsOn.USAGE]
-        self.pods_filters = [c for c in filters if c.filter_depends_on is DependsOn.PODS]
-        scorers = [
-            (c, w) for c, w in profile_of(shape).scorers if c.concerns(shape) and c.score_applies(shape, cluster)
-        ]
-        self.node_scores = [(c, w) for c, w in scorers if c.score_depends_on is DependsOn.NODE and not c.normalized]
-        self.usage_scores = [(c, w) for c, w in scorers if c.score_depends_on is DependsOn.USAGE]
-        self.pods_scores = [(c, w) for c, w in scorers if c.score_depends_on is DependsOn.PODS]
-        size = cluster.size
-        self.normalized = [
-            NormalizedScore(c, w, size) for c, w in scorers if c.score_depends_on is DependsOn.NODE and c.normalized
-        ]
-        self.independent = not any(c.couples_pods_of(shape, cluster) for c in filters)
-        # If not, placing pods of the shape changes nothing for the next of them but the load of a node.
-        self.affected_by_own_shape = bool(self.pods_scores) or any(
-            c.affected_by_own_shape(shape, cluster) for c in self.pods_filters
-        )
-        self.can_predict = all(c.can_predict for c in self.usage_filters) and all(
-            c.can_predict for c, _ in self.usage_scores
-        )
-        self.node_ok: Bools = np.zeros(size, dtype=np.bool_)
+    def _recompute_all(self) -> None:
+        self._select_plugins()
+        size = self.cluster.size
+        self.node_ok: Bools = np.zeros(size, dtype=np.bool_)  # passes the filters that depend on the node
         self.ok = np.zeros(size, dtype=np.bool_)
-        self.base: Ints = np.zeros(size, dtype=np.int64)
-        self.total: Ints = np.zeros(size, dtype=np.int64)
-        self.scale: Ints = np.zeros(size, dtype=np.int64)
+        self.base: Ints = np.zeros(size, dtype=np.int64)  # scores that depend on the node
+        self.total: Ints = np.zeros(size, dtype=np.int64)  # `base` and the scores that depend on usage
+        self.normalized_total: Ints = np.zeros(size, dtype=np.int64)
         self.key: Ints = np.full(size, -1, dtype=np.int64)
         self._seats = None
         everything = slice(0, size)
-        self._renew_nodes(everything)
-        self._renew_usage(everything)
+        self._recompute_nodes(everything)
+        self._recompute_usage(everything)
         if not self._renormalize():
-            self._renew_keys(everything)
+            self._recompute_keys(everything)
+
+    def _select_plugins(self) -> None:
+        """The plugins that apply to the shape as the cluster is now, by what their results depend on."""
+        shape, cluster, profile = self.shape, self.cluster, profile_of(self.shape)
+        concerned = [plugin for plugin in profile.filters if plugin.concerns(shape)]
+        filters = [plugin for plugin in concerned if plugin.filter_applies(shape, cluster)]
+        self.blocked = any(plugin.pre_filter(shape, cluster) for plugin in profile.filters)
+        self.node_filters = [plugin for plugin in filters if plugin.filter_depends_on is DependsOn.NODE]
+        self.usage_filters = [plugin for plugin in filters if plugin.filter_depends_on is DependsOn.USAGE]
+        self.pods_filters = [plugin for plugin in filters if plugin.filter_depends_on is DependsOn.PODS]
+        scores = [(plugin, weight) for plugin, weight in profile.scorers if plugin.concerns(shape)]
+        scores = [(plugin, weight) for plugin, weight in scores if plugin.score_applies(shape, cluster)]
+        on_node = [(plugin, weight) for plugin, weight in scores if plugin.score_depends_on is DependsOn.NODE]
+        self.node_scores = [(plugin, weight) for plugin, weight in on_node if not plugin.normalized]
+        self.normalized = [NormalizedScore(*score, cluster.size) for score in on_node if score[0].normalized]
+        self.usage_scores = [score for score in scores if score[0].score_depends_on is DependsOn.USAGE]
+        self.pods_scores = [score for score in scores if score[0].score_depends_on is DependsOn.PODS]
+        self.independent = not any(plugin.couples_pods_of(shape, cluster) for plugin in filters)
+        # If False, placing a pod of the shape changes nothing for the next one but the usage of its node.
+        self.affected_by_own_shape = bool(self.pods_scores) or any(
+            plugin.affected_by_own_shape(shape, cluster) for plugin in self.pods_filters
+        )
+        self.can_predict = all(plugin.can_predict for plugin in self.usage_filters) and all(
+            plugin.can_predict for plugin, _ in self.usage_scores
+        )
 
     def _grow(self, size: int) -> None:
-        self.node_ok = cast(Bools, grown(self.node_ok, size))
-        self.ok = cast(Bools, grown(self.ok, size))
-        self.base = cast(Ints, grown(self.base, size))
-        self.total = cast(Ints, grown(self.total, size))
-        self.scale = cast(Ints, grown(self.scale, size))
-        self.key = cast(Ints, grown(self.key, size))
+        self.node_ok = grown(self.node_ok, size)
+        self.ok = grown(self.ok, size)
+        self.base = grown(self.base, size)
+        self.total = grown(self.total, size)
+        self.normalized_total = grown(self.normalized_total, size)
+        self.key = grown(self.key, size)
         self._seats = None
-        for scaled in self.normalized:
-            scaled.raw = cast(Ints, grown(scaled.raw, size))
-            scaled.top = -1
+        for score in self.normalized:
+            score.raw = grown(score.raw, size)
+            score.top = -1
 
-    def _renew_nodes(self, slots: Slots) -> None:
+    def _recompute_nodes(self, slots: Slots) -> None:
         shape, cluster = self.shape, self.cluster
         ok = cluster.alive[slots].copy()
         if self.blocked:
             ok[:] = False
-        for constraint in self.node_filters:
-            ok &= constraint.filter(shape, cluster, slots)
+        for plugin in self.node_filters:
+            ok &= plugin.filter(shape, cluster, slots)
         self.node_ok[slots] = ok
         base = np.zeros(ok.shape, dtype=np.int64)
-        for constraint, weight in self.node_scores:
-            base += constraint.score(shape, cluster, slots) * weight
+        for plugin, weight in self.node_scores:
+            base += plugin.score(shape, cluster, slots) * weight
         self.base[slots] = base
-        for scaled in self.normalized:
-            scaled.renew(slots, scaled.plugin.score(shape, cluster, slots))
-            scaled.top = -1
+        for score in self.normalized:
+            score.set(slots, score.plugin.score(shape, cluster, slots))
+            score.top = -1
 
-    def _renew_usage(self, slots: Slots) -> None:
+    def _recompute_usage(self, slots: Slots) -> None:
         shape, cluster = self.shape, self.cluster
         ok = self.node_ok[slots]
-        for constraint in self.usage_filters:
-            ok = ok & constraint.filter(shape, cluster, slots)
+        for plugin in self.usage_filters:
+            ok = ok & plugin.filter(shape, cluster, slots)
         self.ok[slots] = ok
         total = self.base[slots]
-        for constraint, weight in self.usage_scores:
-            total = total + constraint.score(shape, cluster, slots) * weight
+        for plugin, weight in self.usage_scores:
+            total = total + plugin.score(shape, cluster, slots) * weight
         self.total[slots] = total
 
-    def _renew_keys(self, slots: Slots) -> None:
-        score = self.total[slots] + self.scale[slots]
+    def _recompute_keys(self, slots: Slots) -> None:
+        score = self.total[slots] + self.normalized_total[slots]
         self.key[slots] = np.where(self.ok[slots], (score << RANK_BITS) | self.cluster.rank[slots], -1)
 
-    def _renew_one(self, slot: int) -> None:
+    def _recompute_slot(self, slot: int) -> None:
         shape, cluster = self.shape, self.cluster
         ok = bool(self.node_ok[slot])
         if ok:
-            for constraint in self.usage_filters:
-                if not constraint.filter_one(shape, cluster, slot):
+            for plugin in self.usage_filters:
+                if not plugin.filter_one(shape, cluster, slot):
                     ok = False
                     break
         total = self.base.item(slot)
-        for constraint, weight in self.usage_scores:
-            total += constraint.score_one(shape, cluster, slot) * weight
+        for plugin, weight in self.usage_scores:
+            total += plugin.score_one(shape, cluster, slot) * weight
         self.total[slot] = total
         flipped = ok != self.ok.item(slot)
         self.ok[slot] = ok
         if not (flipped and self.normalized and self._renormalize()):
-            self.key[slot] = ((total + self.scale.item(slot)) << RANK_BITS) | cluster.rank.item(slot) if ok else -1
+            self.key[slot] = (
+                ((total + self.normalized_total.item(slot)) << RANK_BITS) | cluster.rank.item(slot) if ok else -1
+            )
 
     def _renormalize(self) -> bool:
-        """Work all keys out anew if the largest raw number of a scaled score is another one now."""
-        moved = False
-        for scaled in self.normalized:
-            top = scaled.highest(self.ok)
-            if top != scaled.top:
-                scaled.top = top
-                moved = True
-        if moved:
+        """Recompute all keys if the largest raw number of a normalized score changed; True if so."""
+        changed = False
+        for score in self.normalized:
+            top = score.highest(self.ok)
+            if top != score.top:
+                score.top = top
+                changed = True
+        if changed:
             everything = slice(0, len(self.ok))
-            self.scale[:] = 0
-            for scaled in self.normalized:
-                self.scale += scaled.scores(everything, scaled.top)
-            self._renew_keys(everything)
-        return moved
+            self.normalized_total[:] = 0
+            for score in self.normalized:
+                self.normalized_total += score.scores(everything, score.top)
+            self._recompute_keys(everything)
+        return changed

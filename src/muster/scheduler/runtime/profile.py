@@ -1,4 +1,4 @@
-"""A profile: the rules that one scheduler name goes by, their order and their weights."""
+"""Profiles: the plugins of one scheduler name, their order and their weights."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from muster.scheduler.plugins import DEFAULT
 
 DEFAULT_NAME = "default-scheduler"
 
-
-# Rules that the queue, the cycle or the planner keep rather than a constraint, under the names a profile may use.
+# Plugins of kube-scheduler whose work the queue, the cycle or the planner does here; a profile may name them.
 BUILT_IN = (
     "SchedulingGates",
     "PrioritySort",
@@ -27,50 +26,56 @@ BUILT_IN = (
 
 
 class Profile:
-    """Configured rules. `filters` judge in order; `scorers` are weighted. Two profiles are equal only if the same."""
+    """The configured plugins of one scheduler name. `filters` run in order, `scorers` are pairs of plugin and weight.
+
+    `enabled` are the names of all enabled plugins, built-in ones included.
+    """
 
     def __init__(
         self,
         scheduler_name: str,
-        constraints: Sequence[Plugin],
+        plugins: Sequence[Plugin],
         *,
         filters: frozenset[str] | None = None,
         weights: Mapping[str, int] | None = None,
-        others: frozenset[str] = frozenset(BUILT_IN),
+        built_in: frozenset[str] = frozenset(BUILT_IN),
     ) -> None:
-        """All rules filter, and score with their own weights, unless told otherwise by name."""
+        """By default all plugins filter, and score with their own weights; `filters` and `weights` name others."""
         self.scheduler_name = scheduler_name
-        self.plugins = tuple(constraints)
-        self.filters = tuple(c for c in constraints if filters is None or c.name in filters)
-        given = {c.name: c.weight for c in constraints} if weights is None else weights
+        self.plugins = tuple(plugins)
+        self.filters = tuple(plugin for plugin in plugins if filters is None or plugin.name in filters)
+        given = {plugin.name: plugin.weight for plugin in plugins} if weights is None else weights
         self.scorers = tuple(
-            (c, given[c.name]) for c in constraints if c.score_depends_on is not None and given.get(c.name)
+            (plugin, given[plugin.name])
+            for plugin in plugins
+            if plugin.score_depends_on is not None and given.get(plugin.name)
         )
-        self.counts_all_resources = any(c.counts_all_resources for c in self.filters)
-        self.pod_labels = frozenset(key for c in constraints for key in c.pod_labels)
-        self.enabled = others | {c.name for c in constraints}
+        self.counts_all_resources = any(plugin.counts_all_resources for plugin in self.filters)
+        self.pod_labels = frozenset(key for plugin in plugins for key in plugin.pod_labels)
+        self.enabled = built_in | {plugin.name for plugin in plugins}
+        # A score and a node's rank are compared as one number of 62 bits (`Feasibility.key`).
         heaviest = ((1 << (62 - RANK_BITS)) - 1) // MAX_SCORE
         if sum(weight for _, weight in self.scorers) > heaviest:
             raise ValueError(f"the weights of profile {scheduler_name} add up to more than {heaviest}")
 
     def plugin(self, name: str) -> Plugin | None:
-        """The rule of that name, if the profile has it."""
-        return next((c for c in self.plugins if c.name == name), None)
+        """The plugin of that name, if the profile has it."""
+        return next((plugin for plugin in self.plugins if plugin.name == name), None)
 
     def ignores(self, resource: str) -> bool:
-        """Whether room of this resource is nobody's business under this profile."""
-        return resource != "pods" and all(c.ignores(resource) for c in self.filters)
+        """Whether no filter of the profile compares requests of this resource with the node's allocatable."""
+        return resource != "pods" and all(plugin.ignores(resource) for plugin in self.filters)
 
     def __repr__(self) -> str:
         return f"<Profile {self.scheduler_name}>"
 
 
 def profile_of(shape: Shape) -> Profile:
-    """The profile of a shape; the evaluator makes shapes under nothing else."""
+    """The profile of a shape as its own type; the evaluator makes shapes only with a `Profile`."""
     assert isinstance(shape.profile, Profile)
     return shape.profile
 
 
 def default_profile(scheduler_name: str = DEFAULT_NAME) -> Profile:
-    """The rules and weights that kube-scheduler starts with."""
+    """The plugins and weights of kube-scheduler's default profile."""
     return Profile(scheduler_name, [kind() for kind in DEFAULT])

@@ -1,8 +1,8 @@
-"""Trying things out on the cluster itself, with exact undo.
+"""Trials: hypothetical placements and evictions on the cluster itself, undone exactly.
 
-A trial places and evicts on the live columns and writes down each step; on exit every step is taken
-back in reverse, so that all counts are what they were, to the bit. Caches follow through the change
-log as they do for real changes. Only one trial is open at a time; marks inside it nest.
+A trial changes the arrays of the cluster and records each step; on exit all steps are undone in reverse order, so that
+every count is what it was. Cached results follow through the change logs, as for real changes. One trial is open at a
+time; `mark` and `undo` inside it nest.
 """
 
 from __future__ import annotations
@@ -23,38 +23,44 @@ from muster.scheduler.runtime.bulk_placement import next_nodes
 from muster.scheduler.runtime.diagnosis import Diagnosis, diagnose
 from muster.scheduler.runtime.feasibility import Feasibility
 
-Kept = dict[tuple[str, str], str]
+PromisedState = dict[tuple[str, str], str]
 
-
-WORTH_COUNTING = 4  # so many pods that are alike are moved in one step rather than one by one
+MIN_BULK = 4  # from so many pods of one footprint on, one step moves all of them
 
 
 class _Step(NamedTuple):
+    """Pods of a footprint added to a slot (removed, below 0), and what undoing that needs."""
+
     footprint: Footprint
     slot: int
     pods: int
-    kept: Kept | None
-    dying: bool = False
-    uid: str = ""
+    promised: PromisedState | None  # the promised volumes before the step, if its pods have claims
+    terminating: bool = False
+    uid: str = ""  # of the pod that was evicted or restored by this step
 
 
-class _Bulk(NamedTuple):
+class _BulkStep(NamedTuple):
+    """Like `_Step`, on several distinct slots."""
+
     footprint: Footprint
     slots: Ints
     counts: Ints
-    kept: Kept | None
-    dying: bool = False
+    promised: PromisedState | None
+    terminating: bool = False
     uids: tuple[str, ...] = ()  # pods that were evicted, or restored, by this step
 
 
 class Trial:
-    """A what-if on a cluster; use it as a context manager."""
+    """Hypothetical placements and evictions on a cluster, as a context manager.
+
+    `feasibility` gives the feasible nodes and scores of a shape in the present state of the trial.
+    """
 
     def __init__(self, cluster: Cluster, feasibility: Callable[[Shape], Feasibility]) -> None:
         self.cluster = cluster
-        self.feasibility = feasibility  # of a shape, as the trial stands
+        self.feasibility = feasibility
         self.evicted: set[str] = set()
-        self._journal: list[_Step | _Bulk] = []
+        self._journal: list[_Step | _BulkStep] = []
 
     def __enter__(self) -> Trial:
         if self.cluster.locked:
@@ -71,103 +77,103 @@ class Trial:
     # --- steps -------------------------------------------------------------------------------------
 
     def place(self, shape: Shape, slot: int, count: int = 1) -> None:
-        """Put pods of the shape on a slot, whether it has room or not."""
-        self._journal.append(_Step(shape.footprint, slot, count, self._kept(shape.footprint)))
+        """Add pods of the shape to a slot, whether they fit or not."""
+        self._journal.append(_Step(shape.footprint, slot, count, self._promised(shape.footprint)))
         self.cluster.add_usage(shape.footprint, slot, count)
 
     def unplace(self, shape: Shape, slot: int, count: int = 1) -> None:
-        """Take pods away that this trial has placed."""
+        """Remove pods that this trial has placed."""
         self.place(shape, slot, -count)
 
     def evict(self, uid: str) -> None:
-        """Take a running pod away."""
-        self._move(self._note(uid, -1), -1)
+        """Remove a bound pod."""
+        self._move(self._toggle_evicted(uid, -1), -1)
 
     def restore(self, uid: str) -> None:
-        """Put an evicted pod back."""
-        self._move(self._note(uid, 1), 1)
+        """Add a pod back that this trial has evicted."""
+        self._move(self._toggle_evicted(uid, 1), 1)
 
     def evict_all(self, uids: Iterable[str]) -> None:
-        """`evict`, many at once."""
+        """`evict` for several pods."""
         self._move_all(uids, -1)
 
     def restore_all(self, uids: Iterable[str]) -> None:
-        """`restore`, many at once."""
+        """`restore` for several pods."""
         self._move_all(uids, 1)
 
-    def _note(self, uid: str, count: int) -> PlacedPod:
+    def _toggle_evicted(self, uid: str, count: int) -> PlacedPod:
         if (uid in self.evicted) == (count < 0):
             raise ValueError(f"pod {uid} is {'evicted already' if count < 0 else 'not evicted'}")
         (self.evicted.add if count < 0 else self.evicted.remove)(uid)
         return self.cluster.pods[uid]
 
     def _move_all(self, uids: Iterable[str], count: int) -> None:
-        alike: dict[tuple[Footprint, bool], list[PlacedPod]] = {}
+        by_footprint: dict[tuple[Footprint, bool], list[PlacedPod]] = {}
         for uid in uids:
-            entry = self._note(uid, count)
-            if entry.slot < 0 or entry.footprint.claims:
-                self._move(entry, count)
+            placed = self._toggle_evicted(uid, count)
+            if placed.slot < 0 or placed.footprint.claims:
+                self._move(placed, count)
             else:
-                alike.setdefault((entry.footprint, entry.terminating), []).append(entry)
-        for (footprint, dying), entries in alike.items():
-            if len(entries) < WORTH_COUNTING:
-                for entry in entries:
-                    self._move(entry, count)
+                by_footprint.setdefault((placed.footprint, placed.terminating), []).append(placed)
+        for (footprint, terminating), pods in by_footprint.items():
+            if len(pods) < MIN_BULK:
+                for placed in pods:
+                    self._move(placed, count)
                 continue
-            slots, counts = _counted(entry.slot for entry in entries)
+            slots, counts = _counted(placed.slot for placed in pods)
             counts *= count
-            moved = tuple(entry.pod.metadata.uid for entry in entries)
-            self._journal.append(_Bulk(footprint, slots, counts, None, dying, moved))
-            self.cluster.add_usage_many(footprint, slots, counts, dying=dying)
+            moved = tuple(placed.pod.metadata.uid for placed in pods)
+            self._journal.append(_BulkStep(footprint, slots, counts, None, terminating, moved))
+            self.cluster.add_usage_many(footprint, slots, counts, terminating=terminating)
 
-    def _move(self, entry: PlacedPod, count: int) -> None:
-        kept = self._kept(entry.footprint)
-        uid = entry.pod.metadata.uid
-        self._journal.append(_Step(entry.footprint, entry.slot, count, kept, entry.terminating, uid))
-        if entry.slot >= 0:
-            self.cluster.add_usage(entry.footprint, entry.slot, count, dying=entry.terminating)
+    def _move(self, placed: PlacedPod, count: int) -> None:
+        promised = self._promised(placed.footprint)
+        uid = placed.pod.metadata.uid
+        self._journal.append(_Step(placed.footprint, placed.slot, count, promised, placed.terminating, uid))
+        if placed.slot >= 0:
+            self.cluster.add_usage(placed.footprint, placed.slot, count, terminating=placed.terminating)
 
-    def _kept(self, footprint: Footprint) -> Kept | None:
+    def _promised(self, footprint: Footprint) -> PromisedState | None:
         return self.cluster.volumes.promised.state() if footprint.claims else None
 
     def mark(self) -> int:
-        """A point to come back to."""
+        """The present state, for `undo`."""
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
-        """Take back every step since the mark."""
+        """Undo every step since the mark."""
         while len(self._journal) > mark:
             step = self._journal.pop()
-            if isinstance(step, _Bulk):
-                self._take_all_back(step)
+            if isinstance(step, _BulkStep):
+                self._undo_bulk(step)
             else:
-                self._take_back(step)
-            if step.kept is not None:
-                self.cluster.restore_promised(step.kept)
+                self._undo_step(step)
+            if step.promised is not None:
+                self.cluster.restore_promised(step.promised)
 
-    def _take_all_back(self, step: _Bulk) -> None:
-        self.cluster.add_usage_many(step.footprint, step.slots, -step.counts, dying=step.dying)
+    def _undo_bulk(self, step: _BulkStep) -> None:
+        self.cluster.add_usage_many(step.footprint, step.slots, -step.counts, terminating=step.terminating)
         if step.uids:
             (self.evicted.difference_update if step.counts[0] < 0 else self.evicted.update)(step.uids)
 
-    def _take_back(self, step: _Step) -> None:
+    def _undo_step(self, step: _Step) -> None:
         if step.slot >= 0:
-            self.cluster.add_usage(step.footprint, step.slot, -step.pods, dying=step.dying)
+            self.cluster.add_usage(step.footprint, step.slot, -step.pods, terminating=step.terminating)
         if step.uid:
             (self.evicted.discard if step.pods < 0 else self.evicted.add)(step.uid)
 
-    # --- questions ---------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------
 
     def seats(self, shape: Shape) -> Ints:
         """Per slot, how many more pods of the shape fit: exact if it is independent, else an upper bound."""
         return self.feasibility(shape).seats()
 
     def feasible(self, shape: Shape) -> Bools:
-        """Per slot, whether one more pod of the shape fits now, by every rule."""
+        """Per slot, whether one more pod of the shape passes all filters now."""
         return self.feasibility(shape).feasible()
 
     def score(self, shape: Shape, slots: Ints | Sequence[int]) -> Ints:
-        """The weighted score of slots that are all feasible, compared among themselves."""
+        """The weighted scores of slots that are all feasible, normalized among these."""
         return self.feasibility(shape).totals(np.asarray(slots, dtype=np.int64))
 
     def best(self, shape: Shape, mask: Bools | None = None) -> int:
@@ -175,13 +181,13 @@ class Trial:
         return _best(self.feasibility(shape), mask)
 
     def place_many(self, shape: Shape, count: int, mask: Bools | None = None) -> list[int]:
-        """What `best` and `place` in turn would do, as often as asked or until nothing fits."""
+        """Repeat `best` and `place` up to `count` times while a node is feasible; returns the slots in order."""
         placed: list[int] = []
         while len(placed) < count:
-            standing = self.feasibility(shape)
-            found = next_nodes(standing, count - len(placed), mask)
+            feasibility = self.feasibility(shape)
+            found = next_nodes(feasibility, count - len(placed), mask)
             if found is None:
-                slot = _best(standing, mask)
+                slot = _best(feasibility, mask)
                 found = [slot] if slot >= 0 else []
             if not found:
                 break
@@ -194,7 +200,7 @@ class Trial:
             self.place(shape, placed[0])
             return
         slots, counts = _counted(placed)
-        self._journal.append(_Bulk(shape.footprint, slots, counts, self._kept(shape.footprint)))
+        self._journal.append(_BulkStep(shape.footprint, slots, counts, self._promised(shape.footprint)))
         self.cluster.add_usage_many(shape.footprint, slots, counts)
 
     def independent(self, shape: Shape) -> bool:
@@ -202,7 +208,7 @@ class Trial:
         return self.feasibility(shape).independent
 
     def diagnose(self, shape: Shape, mask: Bools | None = None) -> Diagnosis:
-        """Why the nodes (of the mask) do not take the shape, each under the first rule that refused it."""
+        """Why the nodes (of the mask) are not feasible for the shape, each under the first plugin that rejects it."""
         return diagnose(shape, self.cluster, mask)
 
 
@@ -212,23 +218,23 @@ def _counted(slots: Iterable[int]) -> tuple[Ints, Ints]:
     return np.array(list(found), dtype=np.int64), np.array(list(found.values()), dtype=np.int64)
 
 
-def _best(standing: Feasibility, mask: Bools | None) -> int:
-    if not len(standing.ok):
+def _best(feasibility: Feasibility, mask: Bools | None) -> int:
+    if not len(feasibility.ok):
         return -1
-    if standing.cached_keys_decide and (mask is None or not standing.scores_depend_on_feasible_set):
-        key = standing.key if mask is None else np.where(mask, standing.key, -1)
+    if feasibility.cached_keys_decide and (mask is None or not feasibility.scores_depend_on_feasible_set):
+        key = feasibility.key if mask is None else np.where(mask, feasibility.key, -1)
     else:
-        ok = standing.feasible(mask)
-        if standing.pods_scores or standing.scores_depend_on_feasible_set:
+        ok = feasibility.feasible(mask)
+        if feasibility.pods_scores or feasibility.scores_depend_on_feasible_set:
             if ok.all():
-                # All of them: views of the columns rather than copies.
+                # All slots: a slice avoids copies of the arrays.
                 everywhere = slice(0, len(ok))
-                return int(((standing.totals(everywhere) << RANK_BITS) | standing.cluster.rank).argmax())
+                return int(((feasibility.totals(everywhere) << RANK_BITS) | feasibility.cluster.rank).argmax())
             slots = np.flatnonzero(ok)
             if not len(slots):
                 return -1
-            keys = (standing.totals(slots) << RANK_BITS) | standing.cluster.rank[slots]
+            keys = (feasibility.totals(slots) << RANK_BITS) | feasibility.cluster.rank[slots]
             return int(slots[keys.argmax()])
-        key = np.where(ok, standing.key, -1)
+        key = np.where(ok, feasibility.key, -1)
     slot = int(key.argmax())
     return slot if key[slot] >= 0 else -1

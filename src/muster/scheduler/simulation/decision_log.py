@@ -1,8 +1,8 @@
-"""A run of the brain as a list of lines, and the proof that running it again gives the same.
+"""A run of the scheduler as a list of lines, and the check that running it again gives the same decisions.
 
-A log is a header (config, seed), then every event with the time at which the brain heard it, and every turn
-with the decisions it made. Replaying feeds a new brain the same events at the same times and compares each
-turn's decisions byte for byte; the first difference is reported with both sides.
+A log is a header (config, seed), then every event with the time at which it was handled, and every scheduling cycle
+with its decisions. A replay feeds a new scheduler the same events at the same times and compares the decisions of
+each cycle byte for byte; the first difference is reported with both sides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSION = 1
 
 
 class Header(msgspec.Struct, frozen=True, tag="muster-decision-log", tag_field="line"):
-    """What the brain was made from: the scheduler configuration as it was read, and the seed."""
+    """What the scheduler was made from: its configuration as it was read, and the seed."""
 
     config: dict[str, Any]
     seed: int = 0
@@ -28,14 +28,14 @@ class Header(msgspec.Struct, frozen=True, tag="muster-decision-log", tag_field="
 
 
 class LoggedEvent(msgspec.Struct, frozen=True, tag="event", tag_field="line"):
-    """The brain was told something."""
+    """The scheduler handled an event."""
 
     at: float
     event: Event
 
 
 class LoggedCycle(msgspec.Struct, frozen=True, tag="turn", tag_field="line"):
-    """The brain was asked, and decided."""
+    """A scheduling cycle and its decisions."""
 
     at: float
     decisions: list[Decision]
@@ -45,7 +45,7 @@ Line = Header | LoggedEvent | LoggedCycle
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The first turn whose decisions are not the logged ones."""
+    """The first cycle whose decisions are not the logged ones."""
 
     line: int
     at: float
@@ -71,7 +71,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 class SchedulerProtocol(Protocol):
-    """What the engine and a replay ask of a scheduler."""
+    """What the engine and a replay need of a scheduler."""
 
     def handle(self, event: Event, now: float) -> None: ...
 
@@ -107,8 +107,8 @@ def decode(data: bytes) -> Line:
     return line
 
 
-def replay(lines: Iterable[bytes], make_brain: Callable[[Header], SchedulerProtocol]) -> Replayed:
-    """Run a log again. `make_brain` builds a brain from the header."""
+def replay(lines: Iterable[bytes], make_scheduler: Callable[[Header], SchedulerProtocol]) -> Replayed:
+    """Run a log again. `make_scheduler` builds a scheduler from the header."""
     scheduler: SchedulerProtocol | None = None
     events = turns = decisions = 0
     for number, data in enumerate(lines, 1):
@@ -120,7 +120,7 @@ def replay(lines: Iterable[bytes], make_brain: Callable[[Header], SchedulerProto
                 raise BadLog(f"line {number}: log version {line.version} is not {VERSION}")
             if scheduler is not None:
                 raise BadLog(f"line {number}: a second header")
-            scheduler = make_brain(line)
+            scheduler = make_scheduler(line)
         elif scheduler is None:
             raise BadLog(f"line {number}: the log does not begin with its header")
         elif isinstance(line, LoggedEvent):
@@ -144,8 +144,8 @@ def _read(number: int, data: bytes) -> Line:
         raise BadLog(f"line {number}: {error}") from error
 
 
-def _compare(number: int, turn: LoggedCycle, made: list[Decision]) -> Difference | None:
-    logged = [_encoder.encode(each) for each in turn.decisions]
+def _compare(number: int, cycle: LoggedCycle, made: list[Decision]) -> Difference | None:
+    logged = [_encoder.encode(each) for each in cycle.decisions]
     replayed = [_encoder.encode(each) for each in made]
     if logged == replayed:
         return None
@@ -156,4 +156,4 @@ def _compare(number: int, turn: LoggedCycle, made: list[Decision]) -> Difference
     def side(texts: list[bytes]) -> str:
         return texts[index].decode() if index < len(texts) else ""
 
-    return Difference(number, turn.at, index, side(logged), side(replayed))
+    return Difference(number, cycle.at, index, side(logged), side(replayed))

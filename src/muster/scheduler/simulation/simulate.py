@@ -1,7 +1,7 @@
-"""Playing decisions out without a cluster: binds succeed, victims leave, conditions are only written down.
+"""Carries out decisions without a cluster: binds succeed, victims are deleted, conditions are only recorded.
 
-This is how "what would happen" is answered: the brain itself decides, on the facts of a snapshot, and the rehearsal
-plays the API server. Nothing leaves this process.
+This answers what would happen: the scheduler itself decides, on the objects of a snapshot, and the simulation takes the
+place of the API server. Nothing leaves this process.
 """
 
 from __future__ import annotations
@@ -16,32 +16,31 @@ from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import ObjectRef
 
-MOST_TURNS = 1_000_000
+MOST_CYCLES = 1_000_000
 
 
 @dataclass(slots=True)
 class Simulation:
-    """One brain and what came of its decisions."""
+    """One scheduler and the results of its decisions."""
 
     scheduler: Scheduler
     now: float = 0.0
     placed: dict[ObjectRef, str] = field(default_factory=dict[ObjectRef, str])  # pod -> node, in the order of the binds
-    victims: dict[ObjectRef, ObjectRef] = field(default_factory=dict[ObjectRef, ObjectRef])  # pod -> for whom
-    words: dict[ObjectRef, d.SetCondition] = field(
-        default_factory=dict[ObjectRef, d.SetCondition]
-    )  # the last word on each
+    victims: dict[ObjectRef, ObjectRef] = field(default_factory=dict[ObjectRef, ObjectRef])  # pod -> preemptor
+    # The last condition that was set on each object.
+    conditions: dict[ObjectRef, d.SetCondition] = field(default_factory=dict[ObjectRef, d.SetCondition])
 
     def run(self) -> Simulation:
-        """Turns until there is nothing more to do at this moment."""
-        for _ in range(MOST_TURNS):
+        """Scheduling cycles until there is nothing more to do at this time."""
+        for _ in range(MOST_CYCLES):
             decisions = self.scheduler.next(self.now)
             if not decisions:
                 return self
             for decision in decisions:
-                self._play(decision)
-        raise RuntimeError("the rehearsal does not come to rest")
+                self._carry_out(decision)
+        raise RuntimeError(f"the simulation did not end after {MOST_CYCLES} cycles")
 
-    def _play(self, decision: d.Decision) -> None:
+    def _carry_out(self, decision: d.Decision) -> None:
         match decision:
             case d.Bind(pod, node):
                 self.placed[pod] = node
@@ -51,13 +50,13 @@ class Simulation:
                 self.placed.pop(pod, None)
                 self.scheduler.handle(events.ObjectDeleted("Pod", pod.namespace, pod.name, pod.uid), self.now)
             case d.SetCondition(about):
-                self.words[about] = decision
-                self._remember(decision)
+                self.conditions[about] = decision
+                self._set_condition(decision)
             case _:
                 pass
 
-    def _remember(self, decision: d.SetCondition) -> None:
-        """A pod's own conditions decide what is said about it next; groups are remembered by the brain itself."""
+    def _set_condition(self, decision: d.SetCondition) -> None:
+        """The conditions of a pod decide which are set next; those of groups the scheduler remembers itself."""
         member = self.scheduler.state.forest.members.get(decision.about.uid)
         if member is None:
             return

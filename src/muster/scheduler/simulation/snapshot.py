@@ -1,4 +1,4 @@
-"""A cluster at one moment as a document: everything a decision needs, and nothing else.
+"""A cluster at one time as a document: everything a decision depends on, and nothing else.
 
 Only the projections that the scheduler reads are written, so a snapshot holds no Secrets, no environment and no
 configuration values by construction. A snapshot gives the same verdict wherever it is opened.
@@ -29,7 +29,7 @@ class BadSnapshot(ValueError):
 
 
 class Snapshot(msgspec.Struct, frozen=True, rename="camel"):
-    """The objects by kind, and which scheduler names count as ours."""
+    """The objects by kind, and the scheduler names whose pods are scheduled."""
 
     objects: dict[str, list[Any]]
     schedulers: tuple[str, ...] = ()
@@ -41,14 +41,14 @@ class Snapshot(msgspec.Struct, frozen=True, rename="camel"):
         return sum(map(len, self.objects.values()))
 
     def events(self) -> Iterator[ObjectUpdated]:
-        """The facts of the snapshot, groups and nodes before pods."""
+        """The objects of the snapshot as events, groups and nodes before pods."""
         for kind in sorted(self.objects, key=lambda kind: (kind == "Pod", kind)):
             for obj in self.objects[kind]:
                 yield ObjectUpdated(kind, obj)
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """A stable text: the same cluster gives the same bytes."""
+    """The snapshot as JSON; the same cluster gives the same bytes."""
     objects = {kind: sorted(found, key=_name) for kind, found in sorted(snapshot.objects.items()) if found}
     return msgspec.json.encode(msgspec.structs.replace(snapshot, objects=objects), order="sorted")
 
@@ -66,7 +66,7 @@ class _Raw(msgspec.Struct, rename="camel"):
 
 
 def decode(data: bytes) -> Snapshot:
-    """Read a snapshot; says what is wrong with one that cannot be read."""
+    """Read a snapshot; BadSnapshot says what is wrong with one that cannot be read."""
     try:
         raw = msgspec.json.decode(data, type=_Raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -86,7 +86,7 @@ def decode(data: bytes) -> Snapshot:
 
 
 def scheduler_of(snapshot: Snapshot, config: Config, through: Through = iter) -> Scheduler:
-    """A brain that knows what the snapshot shows, ready to be asked. `through` may count the events as they pass."""
+    """A scheduler that has handled the objects of a snapshot. `through` may count the events as they pass."""
     scheduler = Scheduler(config, seed=config.seed)
     for event in through(snapshot.events()):
         scheduler.handle(event, 0.0)

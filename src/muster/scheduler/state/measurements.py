@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 
-from muster.scheduler.placement.verdict import Judged
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.preemption.result import PreemptionAttempt
 
 MOST_KEPT = 1024
+ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "unchecked"  # what became of a proof of infeasibility
 
 
 class Measurements:
@@ -15,13 +16,17 @@ class Measurements:
 
     def __init__(self) -> None:
         self._preemptions: deque[PreemptionAttempt] = deque(maxlen=MOST_KEPT)
-        self._domains: deque[Judged] = deque(maxlen=MOST_KEPT)
+        self._domains: deque[DomainsEvaluated] = deque(maxlen=MOST_KEPT)
+        self._proofs: Counter[str] = Counter()
 
     def add_preemption(self, attempt: PreemptionAttempt) -> None:
         self._preemptions.append(attempt)
 
-    def add_domains(self, evaluated: Judged) -> None:
+    def add_domains(self, evaluated: DomainsEvaluated) -> None:
         self._domains.append(evaluated)
+
+    def add_proof(self, result: str) -> None:
+        self._proofs[result] += 1
 
     def take_preemptions(self) -> list[PreemptionAttempt]:
         """The preemption attempts since they were last taken."""
@@ -29,8 +34,13 @@ class Measurements:
         self._preemptions.clear()
         return taken
 
-    def take_domains(self) -> list[Judged]:
+    def take_domains(self) -> list[DomainsEvaluated]:
         """The domains evaluated since they were last taken."""
         taken = list(self._domains)
         self._domains.clear()
+        return taken
+
+    def take_proofs(self) -> dict[str, int]:
+        """How many proofs of infeasibility were accepted, rejected and not checked since they were last taken."""
+        taken, self._proofs = dict(self._proofs), Counter()
         return taken

@@ -1,8 +1,8 @@
-"""What would help: changes that were tried on the planner before they are told to anyone.
+"""Suggestions: changes that would help, each verified by the planner.
 
-Each module tries one sort of change (of the pods, of the groups, of who runs, of the nodes) and yields a suggestion
-only if the root is placed with it. Cheapest first: correct what cannot match, put nodes back into service, widen the
-domain, lower the minimum, wait for somebody, add nodes.
+Each module tries one sort of change (of pod specs, of groups, of nodes and running pods) and yields a suggestion only
+if the entity is placed with it. Cheapest first: correct what cannot match, put nodes back into service, widen the
+domain, lower the minimum, wait for another entity to end, add nodes.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Through = Callable[[Collection[Source]], Iterable[Source]]
 
 
 def suggest(
-    scheduler: Scheduler, entity: QueuedEntity, outcome: Evaluation, through: Through = iter
+    scheduler: Scheduler, entity: QueuedEntity, evaluation: Evaluation, through: Through = iter
 ) -> list[Suggestion]:
-    """Everything that was found to help, cheapest first. `through` may count the sources as they are asked."""
-    question = ChangeTrial(scheduler, entity, outcome)
-    return [suggestion for source in through(SOURCES) for suggestion in source(question)]
+    """Everything that was found to help, cheapest first. `through` may count the sources as they are tried."""
+    trial = ChangeTrial(scheduler, entity, evaluation)
+    return [suggestion for source in through(SOURCES) for suggestion in source(trial)]
 
 
 __all__ = ["ACTIONS", "Suggestion", "Through", "suggest"]

@@ -1,7 +1,7 @@
-"""One root that does not fit, and the planner to try changes on.
+"""An entity that does not fit, and the planner to try changes with.
 
 A try counts search steps like every plan, and all tries together have a limit, so that an explanation ends on any
-cluster. Where a change gives room to everybody, the roots that are ahead in line are seated first, as they will be.
+cluster. Where a change makes room for all, the entities ahead in the queue are placed first, as they will be.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.runtime.trial import Trial
 from muster.scheduler.status.messages import shortages_of
 
-MOST_AHEAD = 64  # roots that are seated first
+MOST_AHEAD = 64  # entities that are placed first
 
 
 MOST_TRIES = 120
@@ -34,15 +34,15 @@ STEPS_FACTOR = 8  # all tries together may spend so many budgets
 
 
 class ChangeTrial:
-    """What would have to change so that this root fits?"""
+    """Tries changes with which one entity would fit."""
 
-    def __init__(self, scheduler: Scheduler, entity: QueuedEntity, outcome: Evaluation) -> None:
-        assert not isinstance(outcome.verdict, Placed)
+    def __init__(self, scheduler: Scheduler, entity: QueuedEntity, evaluation: Evaluation) -> None:
+        assert not isinstance(evaluation.verdict, Placed)
         self.scheduler = scheduler
         self.state = scheduler.state
         self.entity = entity
-        self.request = outcome.request
-        self.shortages: tuple[Shortage, ...] = shortages_of(outcome.verdict)
+        self.request = evaluation.request
+        self.shortages: tuple[Shortage, ...] = shortages_of(evaluation.verdict)
         self._steps = self.state.config.budget_steps * STEPS_FACTOR
         self._tries = MOST_TRIES
         self._ahead: list[QueuedEntity] | None = None
@@ -55,22 +55,22 @@ class ChangeTrial:
     def fits(
         self, request: GroupRequest | None = None, evicted: Sequence[str] = (), *, without: EntityKey | None = None
     ) -> bool:
-        """Would the root be placed with this demand, or without these pods?"""
+        """Whether the entity would be placed with this request, or without these pods."""
         if self.spent:
             return False
         self._tries -= 1
         request = request or self.request
-        shared = request is self.request  # room for everybody, not an easier demand
+        shared = request is self.request  # room for all, not a smaller request
         with self.state.evaluator.trial() as trial:
             for shape, slot in self.state.nominated_against(self.entity):
                 trial.place(shape, slot)
             trial.evict_all(evicted)
-            # Cheap things first: alone it must fit in any case.
+            # The cheaper check first: alone it must fit in any case.
             if not isinstance(self._plan(request, trial), Placed):
                 return False
             if not shared or not self.ahead():
                 return True
-            self._seat_those_ahead(trial, without)
+            self._place_ahead(trial, without)
             return isinstance(self._plan(request, trial), Placed)
 
     def _plan(self, request: GroupRequest, trial: Trial) -> object:
@@ -80,12 +80,12 @@ class ChangeTrial:
         return verdict
 
     def ahead(self) -> list[QueuedEntity]:
-        """The roots that are tried before this one when room appears."""
+        """The entities that are tried before this one when capacity appears."""
         if self._ahead is None:
-            roots = self.state.queue.entities.values()
-            mine = self.entity.sort_key
+            entities = self.state.queue.entities.values()
+            own = self.entity.sort_key
             ready = [
-                r for r in roots if r.sort_key < mine and r.state is not EntityState.PREEMPTING and self._is_ready(r)
+                e for e in entities if e.sort_key < own and e.state is not EntityState.PREEMPTING and self._is_ready(e)
             ]
             self._ahead = sorted(ready, key=lambda entity: entity.sort_key)[:MOST_AHEAD]
         return self._ahead
@@ -97,7 +97,7 @@ class ChangeTrial:
         ready = group.exists and group.admissible and not group.gated
         return ready and find_fault(group, self.state.forest) is None
 
-    def _seat_those_ahead(self, trial: Trial, without: EntityKey | None) -> None:
+    def _place_ahead(self, trial: Trial, without: EntityKey | None) -> None:
         state = self.state
         for entity in self.ahead():
             if entity.key == without:
@@ -107,14 +107,14 @@ class ChangeTrial:
             verdict = plan(request, trial, budget)
             self._steps -= budget.spent
             if isinstance(verdict, Placed):
-                for seat in verdict.assignments:
-                    trial.place(state.shape_of(state.forest.members[seat.uid]), seat.index)
+                for assignment in verdict.assignments:
+                    trial.place(state.shape_of(state.forest.members[assignment.uid]), assignment.index)
 
     # --- nodes -------------------------------------------------------------------------------------
 
     @contextmanager
     def with_nodes(self, nodes: Iterable[types.Node]) -> Generator[None]:
-        """While the block runs, these nodes are there in this form. They come and go as events do."""
+        """While the block runs, these nodes exist in this form. They are added and removed by events."""
         before = self.state.cluster.node_objects
         changed = [(node, before.get(node.metadata.name)) for node in nodes]
         for node, _ in changed:
@@ -129,7 +129,7 @@ class ChangeTrial:
                 )
 
     def fewest(self, most: int, nodes: Callable[[int], list[types.Node]]) -> int | None:
-        """The smallest number of such nodes with which the root fits; None if not even the most do."""
+        """The smallest number of such nodes with which the entity fits; None if not even the largest does."""
         if most < 1 or not self._fits_with(nodes(most)):
             return None
         low, high = 1, most
@@ -146,7 +146,7 @@ class ChangeTrial:
             return self.fits()
 
     def largest(self, low: int, high: int, request: Callable[[int], GroupRequest]) -> int | None:
-        """The largest number in a range with which the demand still fits; None if not even the smallest does."""
+        """The largest number in a range with which the request still fits; None if not even the smallest does."""
         if low > high or not self.fits(request(low)):
             return None
         while low < high:

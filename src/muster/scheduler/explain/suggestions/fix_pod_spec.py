@@ -1,10 +1,9 @@
-"""Pods that ask for what no node has: labels that are nearly right, and taints they do not tolerate."""
+"""Changes of pod specs: a label that no node has replaced by one like it, and a taint tolerated."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -13,7 +12,7 @@ from muster.api import types
 from muster.scheduler.explain.explanation import Suggestion
 from muster.scheduler.explain.suggestions.change_trial import ChangeTrial
 from muster.scheduler.explain.suggestions.more_capacity import OUT_OF_SERVICE
-from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, leaves
+from muster.scheduler.placement.request import GroupRequest, PendingPod, PodGroupRequest, rebuilt, shapes_of
 from muster.scheduler.runtime.profile import profile_of
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import say_count
@@ -24,7 +23,7 @@ MOST_OF_A_KIND = 2
 MOST_ALIKE = 3
 
 
-ALIKE = 0.8  # how much two label keys must resemble each other
+ALIKE = 0.8  # similarity ratio (difflib) from which on label keys count as alike
 
 
 Taint = tuple[str, str, str]
@@ -36,15 +35,15 @@ Label = tuple[str, str]
 # --- labels ----------------------------------------------------------------------------------------
 
 
-def fix_selectors(question: ChangeTrial) -> Iterator[Suggestion]:
-    """A label that exists on no node, where one exists that a person may have meant."""
-    state = question.state
-    for key, value in sorted(_asked_for(question.request)):
+def fix_selectors(trial: ChangeTrial) -> Iterator[Suggestion]:
+    """A selector for a label that exists on no node, where a similar label exists."""
+    state = trial.state
+    for key, value in sorted(_asked_for(trial.request)):
         if _nodes_with(state, (key, value)):
             continue
         for other in _alike(state, (key, value)):
-            request = _with_pods(state, question.request, _Reselect((key, value), other))
-            if question.fits(request):
+            request = _with_pods(state, trial.request, _Reselect((key, value), other))
+            if trial.fits(request):
                 nodes = _nodes_with(state, other)
                 yield Suggestion(
                     "fix-selector",
@@ -55,11 +54,10 @@ def fix_selectors(question: ChangeTrial) -> Iterator[Suggestion]:
 
 
 def _asked_for(request: GroupRequest) -> set[Label]:
-    """The labels that pods must find on their node."""
+    """The labels that pods require of their node."""
     found: set[Label] = set()
-    for spec in {
-        member.shape.id: member.shape.pod.spec for leaf in leaves(request) for member in leaf.members
-    }.values():
+    for shape in shapes_of(request).values():
+        spec = shape.pod.spec
         found |= set((spec.node_selector or {}).items())
         for term in _terms(spec):
             for each in term.match_expressions or ():
@@ -81,7 +79,7 @@ def _nodes_with(state: SchedulerState, label: Label) -> int:
 
 
 def _alike(state: SchedulerState, label: Label) -> list[Label]:
-    """Labels that a person may have meant: the same letters, then other values of the key, then keys like it."""
+    """Labels that may have been meant: the same letters, then other values of the key, then keys like it."""
     key, value = label
     same_key = [(key, other) for other in _values(state, key)]
     same_key.sort(key=lambda found: (found[1].lower() != value.lower(), -_nodes_with(state, found), found))
@@ -129,20 +127,20 @@ class _Reselect:
 # --- taints ----------------------------------------------------------------------------------------
 
 
-def tolerate_taints(question: ChangeTrial) -> Iterator[Suggestion]:
-    """A taint that keeps the pods from nodes they would fit on."""
-    state = question.state
+def tolerate_taints(trial: ChangeTrial) -> Iterator[Suggestion]:
+    """A taint without which the pods would fit."""
+    state = trial.state
     nodes: dict[Taint, int] = {}
     for node in state.cluster.node_objects.values():
         for taint in node.spec.taints or ():
             if taint.effect in ("NoSchedule", "NoExecute") and taint.key not in OUT_OF_SERVICE:
-                mark = (taint.key, taint.value or "", taint.effect)
-                nodes[mark] = nodes.get(mark, 0) + 1
+                found = (taint.key, taint.value or "", taint.effect)
+                nodes[found] = nodes.get(found, 0) + 1
     given = 0
     for (key, value, effect), count in sorted(nodes.items(), key=lambda item: (-item[1], item[0])):
         toleration = types.Toleration(key=key, operator="Equal", value=value, effect=effect)
-        request = _with_pods(state, question.request, _Tolerate(toleration))
-        if given < MOST_OF_A_KIND and question.fits(request):
+        request = _with_pods(state, trial.request, _Tolerate(toleration))
+        if given < MOST_OF_A_KIND and trial.fits(request):
             given += 1
             text = f"{key}={value}:{effect}" if value else f"{key}:{effect}"
             yield Suggestion(
@@ -154,6 +152,8 @@ def tolerate_taints(question: ChangeTrial) -> Iterator[Suggestion]:
 
 
 class _Tolerate:
+    """The toleration added to a pod."""
+
     def __init__(self, toleration: types.Toleration) -> None:
         self.toleration = toleration
 
@@ -167,13 +167,14 @@ class _Tolerate:
 def _with_pods(
     state: SchedulerState, request: GroupRequest, change: Callable[[types.PodSpec], types.PodSpec]
 ) -> GroupRequest:
-    """The demand with every pod changed."""
-    if isinstance(request, CompositeRequest):
-        return replace(request, children=tuple(_with_pods(state, child, change) for child in request.children))
-    assert isinstance(request, PodGroupRequest)
-    members = []
-    for member in request.members:
+    """The request with every pod changed."""
+
+    def changed(member: PendingPod) -> PendingPod:
         pod = member.shape.pod
         other = msgspec.structs.replace(pod, spec=change(pod.spec))
-        members.append(msgspec.structs.replace(member, shape=state.evaluator.shape(other, profile_of(member.shape))))
-    return replace(request, members=tuple(members))
+        return msgspec.structs.replace(member, shape=state.evaluator.shape(other, profile_of(member.shape)))
+
+    def with_pods(group: GroupRequest) -> GroupRequest:
+        return group.with_members(tuple(map(changed, group.members))) if isinstance(group, PodGroupRequest) else group
+
+    return rebuilt(request, with_pods)

@@ -1,9 +1,8 @@
-"""An easier demand: a wider domain, or a smaller minimum."""
+"""Changes of groups: a wider topology constraint, or a smaller minimum."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from muster.scheduler.cycle.evaluate import domains_of
 from muster.scheduler.explain.explanation import Suggestion
 from muster.scheduler.explain.suggestions.change_trial import ChangeTrial
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest
+from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, groups, rebuilt
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 MOST_GROUPS = 4
@@ -26,45 +25,39 @@ HOSTNAME = "kubernetes.io/hostname"
 # --- topology --------------------------------------------------------------------------------------
 
 
-def widen_topology(question: ChangeTrial) -> Iterator[Suggestion]:
-    """A coarser label in place of the one that is too narrow, or none: of one group if that is enough."""
-    groups = [request for request in _nodes(question.request) if request.topology]
-    short = {shortage.group for shortage in question.shortages}
-    groups.sort(key=lambda request: request.key not in short)
+def widen_topology(trial: ChangeTrial) -> Iterator[Suggestion]:
+    """A coarser label key for a topology constraint, or none: for one group if that is enough."""
+    constrained = [group for group in groups(trial.request) if group.topology]
+    short = {shortage.group for shortage in trial.shortages}
+    constrained.sort(key=lambda group: group.key not in short)
     found = False
-    for group in groups[:MOST_GROUPS]:
-        for suggestion in _widened(question, group.topology or "", {group.key}):
+    for group in constrained[:MOST_GROUPS]:
+        for suggestion in _widened(trial, group.topology, {group.key}):
             found = True
             yield suggestion
-    if found or len(groups) < 2:
+    if found or len(constrained) < 2:
         return
-    for key in sorted({group.topology or "" for group in groups}):
-        yield from _widened(question, key, {group.key for group in groups if group.topology == key})
+    for key in sorted({group.topology for group in constrained}):
+        yield from _widened(trial, key, {group.key for group in constrained if group.topology == key})
 
 
-def _widened(question: ChangeTrial, key: str, groups: set[EntityKey]) -> Iterator[Suggestion]:
-    for coarser in [*_coarser_keys(question.state, key)[:MOST_KEYS], None]:
-        if question.fits(_retopologised(question.state, question.request, groups, coarser)):
-            names = sorted(group.name for group in groups)
+def _widened(trial: ChangeTrial, key: str, keys: set[EntityKey]) -> Iterator[Suggestion]:
+    for coarser in [*_coarser_keys(trial.state, key)[:MOST_KEYS], ""]:
+        if trial.fits(_with_topology(trial.state, trial.request, keys, coarser)):
+            names = sorted(each.name for each in keys)
             whose = names[0] if len(names) == 1 else f"all {len(names)} groups that have it"
             text = (
                 f"widen the constraint of {whose} from {key} to {coarser}"
                 if coarser
                 else f"drop the constraint of {whose} on {key}"
             )
-            details: dict[str, str | int] = {"groups": ",".join(names), "from": key, "to": coarser or ""}
+            details: dict[str, str | int] = {"groups": ",".join(names), "from": key, "to": coarser}
             yield Suggestion("widen-topology", text, details)
             return
 
 
-def _nodes(request: GroupRequest) -> Iterator[GroupRequest]:
-    yield request
-    for child in request.children if isinstance(request, CompositeRequest) else ():
-        yield from _nodes(child)
-
-
 def _coarser_keys(state: SchedulerState, key: str) -> list[str]:
-    """Labels whose domains are unions of this label's domains, the narrowest first."""
+    """Label keys whose domains are unions of this key's domains, the narrowest first."""
     fine = state.cluster.labels(key)
     keys = {k for node in state.cluster.node_objects.values() for k in node.metadata.labels or {}}
     found: list[tuple[bool, int, str]] = []
@@ -78,29 +71,28 @@ def _coarser_keys(state: SchedulerState, key: str) -> list[str]:
     return [other for _, _, other in sorted(found)]
 
 
-def _retopologised(
-    state: SchedulerState, request: GroupRequest, groups: set[EntityKey], other: str | None
-) -> GroupRequest:
-    if request.key in groups:
-        domains = domains_of(state.forest.groups[request.key], other, state.domain_of) if other else ()
-        request = replace(request, topology=other, domains=domains)
-    if isinstance(request, PodGroupRequest):
-        return request
-    return replace(request, children=tuple(_retopologised(state, child, groups, other) for child in request.children))
+def _with_topology(state: SchedulerState, request: GroupRequest, keys: set[EntityKey], topology: str) -> GroupRequest:
+    def change(group: GroupRequest) -> GroupRequest:
+        if group.key not in keys:
+            return group
+        domains = domains_of(state.forest.groups[group.key], topology, state.domain_of) if topology else ()
+        return group.with_topology(topology, domains)
+
+    return rebuilt(request, change)
 
 
 # --- minimums --------------------------------------------------------------------------------------
 
 
-def lower_minimums(question: ChangeTrial) -> Iterator[Suggestion]:
+def lower_minimums(trial: ChangeTrial) -> Iterator[Suggestion]:
     """A smaller minimum of one group, as large as fits: first of the groups that were short."""
-    short = {shortage.group for shortage in question.shortages}
-    groups = [request for request in _nodes(question.request) if request.key.kind != "Pod"]
-    groups.sort(key=lambda request: request.key not in short)
-    for group in groups[: 2 * MOST_GROUPS]:
+    short = {shortage.group for shortage in trial.shortages}
+    candidates = [group for group in groups(trial.request) if group.key.kind != "Pod"]
+    candidates.sort(key=lambda group: group.key not in short)
+    for group in candidates[: 2 * MOST_GROUPS]:
         at_least = group.bound + 1 if isinstance(group, PodGroupRequest) else 1
-        found = question.largest(
-            at_least, group.minimum - 1, lambda k, key=group.key: _with_minimum(question.request, key, k)
+        found = trial.largest(
+            at_least, group.minimum - 1, lambda k, key=group.key: _with_minimum(trial.request, key, k)
         )
         if found is not None:
             field = "minCount" if isinstance(group, PodGroupRequest) else "minGroupCount"
@@ -109,8 +101,4 @@ def lower_minimums(question: ChangeTrial) -> Iterator[Suggestion]:
 
 
 def _with_minimum(request: GroupRequest, key: EntityKey, minimum: int) -> GroupRequest:
-    if request.key == key:
-        return replace(request, minimum=minimum)
-    if isinstance(request, PodGroupRequest):
-        return request
-    return replace(request, children=tuple(_with_minimum(child, key, minimum) for child in request.children))
+    return rebuilt(request, lambda group: group.with_minimum(minimum) if group.key == key else group)
