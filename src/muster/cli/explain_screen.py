@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from muster.cli.ages import age
-from muster.scheduler.status.messages import say_domain, say_have, short_key
+from muster.scheduler.status.messages import domain_text, have_text, short_key
 
 if TYPE_CHECKING:
     from muster.scheduler.explain.explanation import Domain, Explanation, Holder, Level, Rule
@@ -91,11 +91,11 @@ def _level(level: Level) -> str:
     if not level.exists:
         return f"{mark} {kind} {level.name}: does not exist"
     what = "members" if level.kind == "PodGroup" else "child groups"
-    text = f"{mark} {kind} {level.name}: {say_have(level.bound, level.minimum, what)} bound"
+    text = f"{mark} {kind} {level.name}: {have_text(level.bound, level.minimum, what)} bound"
     if level.pending:
         text += f", {level.pending} {'pod' if level.pending == 1 else 'pods'} pending"
     if level.domain and level.topology:
-        return f"{text}, in {say_domain(level.topology, level.domain)}"
+        return f"{text}, in {domain_text(level.topology, level.domain)}"
     return f"{text}, all in one {short_key(level.topology)}" if level.topology else text
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from muster.cli import exits, live, node_options, output, progress, source
 from muster.cli.manifests import ManifestError, object_documents
-from muster.scheduler.status.messages import say_count
+from muster.scheduler.status.messages import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -198,9 +198,9 @@ def _lines(answer: Answer, width: int) -> Iterator[str]:
 def _verdict(answer: Answer) -> str:
     if not answer.pods:
         return "There is nothing to place: the manifests add no pods. Nothing was changed."
-    evicted = f", {say_count(len(answer.victims), 'pod')} would be evicted" if answer.victims else ""
+    evicted = f", {count_text(len(answer.victims), 'pod')} would be evicted" if answer.victims else ""
     verdict = "It fits" if answer.fits else ("Undecided" if answer.undecided else "It does not fit")
-    bound = f"{len(answer.placements)} of {say_count(answer.pods, 'pod')} would be bound"
+    bound = f"{len(answer.placements)} of {count_text(answer.pods, 'pod')} would be bound"
     return f"{verdict}: {bound}{evicted}. Nothing was changed."
 
 

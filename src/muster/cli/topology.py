@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from muster.cli import exits, live, output, source
-from muster.scheduler.status.messages import say_count, short_key
+from muster.scheduler.status.messages import count_text, short_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,7 +147,7 @@ def _used(view: SchedulerView, resources: list[str], here: Bools) -> dict[str, s
 def screen(found: TopologyMap, width: int) -> str:
     """The domains as text, levels indented: a bar for what is in use, and the seats that are left."""
     asked = ", ".join(f"{amount} {short_key(name)}" for name, amount in found.pod.items())
-    lines = [f"{say_count(found.total_seats, 'free seat')} for pods of {asked}; the largest gang of them"]
+    lines = [f"{count_text(found.total_seats, 'free seat')} for pods of {asked}; the largest gang of them"]
     lines += [f"  {_where(key)}: {seats}" for key, seats in found.largest.items()]
     lines.append("")
     names = ["  " * domain.depth + (domain.value or f"(no {short_key(domain.key)})") for domain in found.places]
@@ -167,8 +167,8 @@ def _where(key: str) -> str:
 
 
 def _seats(domain: Domain) -> str:
-    seats = say_count(domain.seats, "seat")
-    return seats if domain.key == HOSTNAME else f"{seats} on {domain.free_nodes} of {say_count(domain.nodes, 'node')}"
+    seats = count_text(domain.seats, "seat")
+    return seats if domain.key == HOSTNAME else f"{seats} on {domain.free_nodes} of {count_text(domain.nodes, 'node')}"
 
 
 def _bar(text: str, cells: int) -> str:

@@ -1,334 +1,394 @@
-"""The life of a queued entity: one test, or a few, for each numbered transition in the docstring of `queue.entity`.
-
-The API server is slow here: what is decided stays in flight until a test says otherwise.
-"""
+"""The life of a queued entity, driven through the scheduler: one test for each numbered move of `queue/entity.py`."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
+from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import EntityState
-from tests.build.delayed_api import DelayedApi, a_delayed_api
-from tests.build.objects import a_claim, a_class, a_composite, a_gang, a_node, a_pod, pods, using
+from tests.build.objects import a_claim, a_class, a_composite, a_gang, a_node, a_pod, using
+from tests.build.scheduler import TestWorld, a_world
 
-INCOMPLETE, ACTIVE, BACKOFF = EntityState.INCOMPLETE, EntityState.ACTIVE, EntityState.BACKOFF
-UNSCHEDULABLE, BINDING, PREEMPTING = EntityState.UNSCHEDULABLE, EntityState.BINDING, EntityState.PREEMPTING
-REMOVED = None
+S = EntityState
 
 
-def state_of(api: DelayedApi, name: str) -> EntityState | None:
-    """The state of the entity of this name, or None without one."""
-    found = [entity.state for key, entity in api.brain.state.queue.entities.items() if key.name == name]
-    assert len(found) <= 1
-    return found[0] if found else REMOVED
+def state_of(world: TestWorld, name: str) -> EntityState | None:
+    """The state of the entity of this name, None if it is not queued; what must hold between two cycles holds."""
+    world.brain.state.check()
+    queued = world.brain.state.queue.entities.values()
+    return next((entity.state for entity in queued if entity.key.name == name), None)
 
 
-def show(api: DelayedApi, *objects: object) -> DelayedApi:
-    """Objects are created or changed, and the watches show it."""
-    api.add(*objects)
-    api.deliver()
-    return api
+def cycle(world: TestWorld) -> list[d.Bind]:
+    """Run cycles until one decides binds, or nothing; what it decided is not carried out."""
+    while decisions := world.brain.next(world.now):
+        if binds := [decision for decision in decisions if isinstance(decision, d.Bind)]:
+            return binds
+    return []
 
 
-def take_away(api: DelayedApi, kind: str, name: str) -> None:
-    api.remove(kind, name)
-    api.deliver()
+def carry_out(world: TestWorld, binds: list[d.Bind]) -> None:
+    for bind in binds:
+        world._carry_out(bind)
 
 
-def a_gang_that_is(state: EntityState, cpu: int = 2) -> DelayedApi:
-    """The gang `g` of two pods in a state; while it is preempting, one of two pods of less priority is in its way."""
-    room = {UNSCHEDULABLE: 1, BACKOFF: 1}.get(state, cpu)
-    api = a_delayed_api([a_node("n0", cpu=room)])
-    if state is PREEMPTING:
-        show(api, *pods(2, name="low", node="n0"))
-    members = pods(2, "g", priority=5)
-    show(api, a_gang("g", 2, priority=5), *(members[:1] if state is INCOMPLETE else members))
-    if state not in (INCOMPLETE, ACTIVE):
-        api.cycles()
-    if state is BACKOFF:
-        fail_again(api, times=2)
-    assert state_of(api, "g") is state
-    return api
+# --- worlds with the gang g of two pods in a given state -------------------------------------------
 
 
-def fail_again(api: DelayedApi, times: int) -> None:
-    """The gang is tried and fails so many times more, in no time; then it is requeued once more."""
-    entity = next(iter(api.brain.state.queue.entities.values()))
-    for _ in range(times):
-        api.brain.state.queue.requeue(entity, api.now)
-        api.cycles()
-    api.brain.state.queue.requeue(entity, api.now)
+def incomplete() -> TestWorld:
+    return a_world([a_node("n0", cpu=2)]).add(a_gang("g", 2, priority=5), a_pod("g-0", "g", priority=5))
 
 
-# --- 1, 2, 3: into the line ------------------------------------------------------------------------
+def active() -> TestWorld:
+    return incomplete().add(a_pod("g-1", "g", priority=5))
 
 
-def test_1_the_first_pod_of_an_incomplete_gang_is_queued_as_incomplete():
-    api = show(a_delayed_api(), a_gang("g", 2))
-    assert state_of(api, "g") is REMOVED
-    show(api, a_pod("g-0", "g"))
-    assert state_of(api, "g") is INCOMPLETE
+def unschedulable() -> TestWorld:
+    world = active().add(a_pod("old", node="n0", priority=9))
+    return world.run()
 
 
-def test_1_a_gated_pod_is_queued_as_incomplete():
-    assert state_of(show(a_delayed_api(), a_pod("x", gates=["hold"])), "x") is INCOMPLETE
+def backoff() -> TestWorld:
+    """Three failures at one time, each after a change of a member, and one more change."""
+    world = unschedulable()
+    for number in range(2):
+        world.add(a_pod("g-1", "g", priority=5, labels={"try": str(number)})).run()
+    return world.add(a_pod("g-1", "g", priority=5, labels={"try": "last"}))
 
 
-def test_2_a_pod_without_a_group_is_in_line_at_once():
-    assert state_of(show(a_delayed_api(), a_pod("x")), "x") is ACTIVE
+def preempting() -> TestWorld:
+    world = active().add(a_pod("old", node="n0", priority=1))
+    world.slow_victims = True
+    return world.run()
 
 
-def test_2_a_gang_of_one_is_in_line_with_its_first_pod():
-    assert state_of(show(a_delayed_api(), a_gang("g", 1), a_pod("g-0", "g")), "g") is ACTIVE
+def binding() -> TestWorld:
+    world = active()
+    assert len(cycle(world)) == 2
+    return world
 
 
-def test_3_a_gang_is_in_line_when_its_minimum_exists():
-    api = a_gang_that_is(INCOMPLETE)
-    show(api, a_pod("g-1", "g", priority=5))
-    assert state_of(api, "g") is ACTIVE
+IN_STATE: dict[EntityState, Callable[[], TestWorld]] = {
+    S.INCOMPLETE: incomplete,
+    S.ACTIVE: active,
+    S.UNSCHEDULABLE: unschedulable,
+    S.BACKOFF: backoff,
+    S.PREEMPTING: preempting,
+    S.BINDING: binding,
+}
 
 
-def test_3_a_pod_is_in_line_when_its_last_gate_is_removed():
-    api = show(a_delayed_api(), a_pod("x", gates=["hold"]))
-    show(api, a_pod("x"))
-    assert state_of(api, "x") is ACTIVE
+def in_state(state: EntityState) -> TestWorld:
+    world = IN_STATE[state]()
+    assert state_of(world, "g") is state
+    return world
 
 
-def test_3_an_invalid_tree_is_in_line_when_it_becomes_valid():
-    api = show(a_delayed_api(), a_composite("top", 1), a_gang("g", 1, parent="top", priority=5), a_pod("g-0", "g"))
-    api.cycles()
-    assert state_of(api, "top") is INCOMPLETE
-    show(api, a_gang("g", 1, parent="top"))
-    api.brain.next(api.now)
-    assert state_of(api, "top") in (ACTIVE, UNSCHEDULABLE)  # tried in the same cycle; there is no node
+# --- the moves -------------------------------------------------------------------------------------
 
 
-# --- 4, 5: out of a wait, and back into one --------------------------------------------------------
+def test_01_new_to_incomplete_while_members_are_missing():
+    world = a_world([a_node("n0", cpu=2)])
 
+    world.add(a_gang("g", 2), a_pod("g-0", "g"))
 
-def test_4_room_for_an_unschedulable_gang_puts_it_in_line():
-    api = a_gang_that_is(UNSCHEDULABLE)
-    show(api, a_node("n1", cpu=2))
-    decisions = api.brain.next(api.now)
-    assert [each.pod.name for each in decisions if isinstance(each, d.Bind)] == ["g-0", "g-1"]
+    assert state_of(world, "g") is S.INCOMPLETE
+    assert cycle(world) == []
 
 
-def test_4_an_event_that_a_plugin_names_puts_an_unschedulable_pod_in_line():
-    api = show(a_delayed_api([a_node("n0", taints=["dedicated=x:NoSchedule"])]), a_pod("x"))
-    api.cycles()
-    assert state_of(api, "x") is UNSCHEDULABLE
-    show(api, a_node("n0"))
-    assert any(isinstance(each, d.Bind) for each in api.brain.next(api.now))
+def test_01_new_to_incomplete_while_a_gate_holds_the_pod():
+    world = a_world([a_node("n0")])
 
+    world.add(a_pod("p", gates=["example.com/hold"]))
 
-def test_4_a_change_of_its_own_objects_puts_an_unschedulable_gang_in_line():
-    api = a_gang_that_is(UNSCHEDULABLE)
-    show(api, a_gang("g", 1, priority=5))
-    assert state_of(api, "g") is ACTIVE
+    assert state_of(world, "p") is S.INCOMPLETE
+    assert cycle(world) == []
 
 
-def test_4_the_fallback_timer_puts_an_unschedulable_gang_in_line():
-    api = a_gang_that_is(UNSCHEDULABLE)
-    entity = next(iter(api.brain.state.queue.entities.values()))
-    attempts = entity.attempts
-    api.now = entity.due
-    api.cycles()
-    assert (entity.attempts, entity.state) == (attempts + 1, UNSCHEDULABLE)
+def test_02_new_to_active_when_nothing_is_missing():
+    world = a_world([a_node("n0")])
 
+    world.add(a_pod("p"))
 
-@pytest.mark.parametrize("state", [ACTIVE, BACKOFF, UNSCHEDULABLE, PREEMPTING])
-@pytest.mark.parametrize("change", ["member deleted", "group deleted", "member gated"])
-def test_5_an_entity_that_lacks_something_is_incomplete(state: EntityState, change: str):
-    api = a_gang_that_is(state)
-    match change:
-        case "member deleted":
-            take_away(api, "Pod", "g-0")
-        case "group deleted":
-            take_away(api, "PodGroup", "g")
-        case _:
-            show(api, a_pod("g-2", "g", priority=5, gates=["hold"]))
-    assert state_of(api, "g") is INCOMPLETE
-    assert not api.brain.state.preemptions.entities()
+    assert state_of(world, "p") is S.ACTIVE
 
 
-def test_5_a_tree_that_becomes_invalid_is_incomplete():
-    api = show(a_delayed_api(), a_composite("top", 1), a_gang("g", 1, parent="top"), a_pod("g-0", "g"))
-    api.cycles()
-    assert state_of(api, "top") is UNSCHEDULABLE
-    show(api, a_gang("g", 1, parent="top", priority=5))
-    api.cycles()
-    assert state_of(api, "top") is INCOMPLETE
+def test_03_incomplete_to_active_when_the_last_member_arrives():
+    world = in_state(S.INCOMPLETE)
 
+    world.add(a_pod("g-1", "g", priority=5))
 
-def test_5_a_binding_entity_whose_group_was_deleted_is_incomplete_after_the_last_answer():
-    api = a_gang_that_is(BINDING)
-    take_away(api, "PodGroup", "g")
-    assert state_of(api, "g") is BINDING
-    api.execute(succeed=False)
-    api.answer()
-    assert state_of(api, "g") is INCOMPLETE
+    assert state_of(world, "g") is S.ACTIVE
 
 
-# --- 6, 7, 8: what comes of a cycle ----------------------------------------------------------------
+def test_03_incomplete_to_active_when_the_gate_is_gone():
+    world = a_world([a_node("n0")]).add(a_pod("p", gates=["example.com/hold"]))
 
+    world.add(a_pod("p"))
 
-def test_6_a_gang_that_does_not_fit_is_unschedulable_and_has_hints_and_a_timer():
-    api = a_gang_that_is(UNSCHEDULABLE)
-    (entity,) = api.brain.state.queue.entities.values()
-    assert [hint.seats for hint in entity.hints.capacity] == [2]
-    assert entity.due > api.now
+    assert state_of(world, "p") is S.ACTIVE
 
 
-def test_7_a_gang_that_fits_is_binding():
-    api = a_gang_that_is(BINDING)
-    assert [type(call) for call in api.calls] == [d.Bind, d.Bind]
+def test_04_unschedulable_to_active_when_a_node_gained_room():
+    world = in_state(S.UNSCHEDULABLE)
 
+    world.add(a_node("n1", cpu=4), a_pod("first", priority=9))
 
-def test_8_a_gang_that_fits_without_others_is_preempting():
-    api = a_gang_that_is(PREEMPTING)
-    assert [type(call) for call in api.calls] == [d.Evict, d.Evict]
-    assert api.brain.state.nominations
+    assert state_of(world, "g") is S.UNSCHEDULABLE, "changes are collected until the next cycle"
+    assert [bind.pod.name for bind in cycle(world)] == ["first"]
+    assert state_of(world, "g") is S.ACTIVE
 
 
-# --- 9, 10: answers, and the end -------------------------------------------------------------------
+def test_04_unschedulable_to_active_when_its_own_group_changes():
+    world = in_state(S.UNSCHEDULABLE)
 
+    world.add(a_gang("g", 1, priority=5))
 
-def test_9_a_refused_bind_puts_the_gang_in_line_again_after_the_last_answer():
-    api = a_gang_that_is(BINDING)
-    api.execute(succeed=False)
-    api.answer(most=1)
-    assert state_of(api, "g") is BINDING
-    api.answer()
-    assert state_of(api, "g") is ACTIVE
+    assert state_of(world, "g") is S.ACTIVE
 
 
-def test_9_a_gang_whose_other_members_still_wait_is_in_line_after_the_last_answer():
-    api = a_gang_that_is(BINDING, cpu=2)
-    show(api, a_pod("g-2", "g", priority=5))
-    assert state_of(api, "g") is BINDING
-    api.execute()
-    api.answer()
-    assert state_of(api, "g") is ACTIVE
+def test_04_unschedulable_to_active_when_the_fallback_timer_runs_out():
+    world = in_state(S.UNSCHEDULABLE)
+    due = world.brain.state.queue.next_due()
+    assert due is not None
 
+    world.now = due - 0.001
+    world.run()
+    assert world.brain.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 1
+    world.now = due
+    world.run()
 
-def test_9_a_refused_bind_is_followed_by_a_backoff_while_a_claim_is_unbound():
-    api = show(a_delayed_api([a_node("n0")]), a_class("fast"), a_claim("data"), using("data", name="x"))
-    api.cycles()
-    assert state_of(api, "x") is BINDING
-    api.execute(succeed=False)
-    api.answer()
-    assert state_of(api, "x") is BACKOFF
+    assert world.brain.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 2
 
 
-def test_10_an_entity_is_removed_when_its_last_pod_is_bound():
-    api = a_gang_that_is(BINDING)
-    api.execute()
-    api.deliver()
-    assert state_of(api, "g") is BINDING
-    api.answer()
-    assert state_of(api, "g") is REMOVED
+@pytest.mark.parametrize("state", [S.ACTIVE, S.UNSCHEDULABLE, S.BACKOFF, S.PREEMPTING])
+def test_05_any_without_binds_to_incomplete_when_a_gated_member_arrives(state: EntityState):
+    world = in_state(state)
 
+    world.add(a_pod("held", "g", priority=5, gates=["example.com/hold"]))
 
-@pytest.mark.parametrize("state", EntityState)
-def test_10_an_entity_is_removed_in_any_state_when_its_pods_are_deleted(state: EntityState):
-    api = a_gang_that_is(state)
-    for name in ("g-0", "g-1") if state is not INCOMPLETE else ("g-0",):
-        take_away(api, "Pod", name)
-    assert state_of(api, "g") is REMOVED
-    assert not api.brain.state.preemptions.entities()
+    assert state_of(world, "g") is S.INCOMPLETE
+    assert world.brain.state.preemptions.entities() == []
 
 
-# --- 11, 12: backoff -------------------------------------------------------------------------------
+@pytest.mark.parametrize("state", [S.ACTIVE, S.UNSCHEDULABLE, S.BACKOFF, S.PREEMPTING])
+@pytest.mark.parametrize("gone", [("PodGroup", "g"), ("Pod", "g-1")], ids=["group", "member"])
+def test_05_any_without_binds_to_incomplete_when_a_part_is_deleted(state: EntityState, gone: tuple[str, str]):
+    world = in_state(state)
 
+    world.remove(*gone)
 
-def test_11_an_entity_that_is_requeued_after_three_failures_in_a_second_backs_off():
-    assert state_of(a_gang_that_is(BACKOFF), "g") is BACKOFF
+    assert state_of(world, "g") is S.INCOMPLETE
+    assert world.brain.state.preemptions.entities() == []
 
 
-def test_12_an_entity_is_in_line_when_its_backoff_is_over():
-    api = a_gang_that_is(BACKOFF)
-    entity = next(iter(api.brain.state.queue.entities.values()))
-    attempts, due = entity.attempts, entity.due
-    assert due <= api.now + 10
-    api.now = due - 0.01
-    api.cycles()
-    assert (entity.attempts, entity.state) == (attempts, BACKOFF)
-    api.now = due
-    api.cycles()
-    assert (entity.attempts, entity.state) == (attempts + 1, UNSCHEDULABLE)
+def test_05_binding_to_incomplete_only_when_the_last_bind_is_answered():
+    world = active()
+    first, second = cycle(world)
+    world.add(a_pod("held", "g", priority=5, gates=["example.com/hold"]))
 
+    carry_out(world, [first])
+    assert state_of(world, "g") is S.BINDING
+    carry_out(world, [second])
 
-# --- 13: the end of a preemption -------------------------------------------------------------------
+    assert state_of(world, "g") is S.INCOMPLETE
 
 
-def test_13_a_preempting_gang_is_in_line_when_its_last_victim_is_gone():
-    api = a_gang_that_is(PREEMPTING)
-    api.execute()
-    api.deliver()
-    take_away(api, "Pod", "low-0")
-    assert state_of(api, "g") is PREEMPTING
-    take_away(api, "Pod", "low-1")
-    assert state_of(api, "g") is ACTIVE
+def test_06_active_to_unschedulable_when_nothing_fits():
+    world = active().add(a_pod("old", node="n0", priority=9))
+    assert state_of(world, "g") is S.ACTIVE
 
+    assert cycle(world) == []
 
-def test_13_a_preempting_gang_is_in_line_when_an_eviction_is_refused():
-    api = a_gang_that_is(PREEMPTING)
-    api.execute(succeed=False)
-    api.answer(most=1)
-    assert state_of(api, "g") is ACTIVE
+    assert state_of(world, "g") is S.UNSCHEDULABLE
 
 
-def test_13_a_preempting_gang_is_in_line_when_its_nominated_node_is_lost():
-    api = a_gang_that_is(PREEMPTING)
-    take_away(api, "Node", "n0")
-    assert state_of(api, "g") is ACTIVE
+def test_07_active_to_binding_when_binds_are_decided():
+    world = in_state(S.ACTIVE)
 
+    assert len(cycle(world)) == 2
 
-def test_13_a_preempting_gang_takes_room_that_appears_elsewhere():
-    api = a_gang_that_is(PREEMPTING)
-    api.calls.clear()
-    show(api, a_node("n1", cpu=2))
-    api.cycles()
-    assert state_of(api, "g") is BINDING
-    assert {call.node for call in api.calls if isinstance(call, d.Bind)} == {"n1"}
+    assert state_of(world, "g") is S.BINDING
 
 
-def test_13_a_plan_that_does_not_hold_when_the_victims_are_to_be_deleted_is_cancelled_and_the_gang_in_line():
-    api = a_delayed_api([a_node("n0", cpu=2)])
-    show(api, *pods(2, name="low", node="n0"), a_gang("g", 2, priority=5), *pods(2, "g", priority=5))
-    api.step()
-    assert state_of(api, "g") is PREEMPTING  # marked, not yet deleted
-    show(api, a_pod("daemon", node="n0", priority=9))
-    api.brain.next(api.now)
-    assert not api.brain.state.preemptions.entities()
-    assert state_of(api, "g") in (ACTIVE, UNSCHEDULABLE)
-    assert not api.calls
+def test_08_active_to_preempting_when_victims_must_leave():
+    world = active().add(a_pod("old", node="n0", priority=1))
+    world.slow_victims = True
+    assert state_of(world, "g") is S.ACTIVE
 
+    world.run()
 
-# --- 14: a tree takes in a group -------------------------------------------------------------------
+    assert (state_of(world, "g"), world.evicted(), world.bound()) == (S.PREEMPTING, ["old"], {"old": "n0"})
 
 
-@pytest.mark.parametrize("state", [INCOMPLETE, ACTIVE, UNSCHEDULABLE])
-def test_14_a_tree_that_takes_in_a_group_whose_binds_are_in_flight_is_binding(state: EntityState):
-    api = a_gang_that_is(BINDING)
-    show(api, a_composite("top", 1), a_gang("h", 2, parent="top"), *pods(2, "h")[: 1 if state is INCOMPLETE else 2])
-    if state is UNSCHEDULABLE:
-        api.cycles()
-    assert state_of(api, "top") is state
-    show(api, a_gang("g", 2, parent="top"))
-    assert (state_of(api, "top"), state_of(api, "g")) == (BINDING, REMOVED)
-    api.execute()
-    api.answer()
-    assert state_of(api, "top") in (INCOMPLETE, ACTIVE)
+def test_09_binding_to_active_when_a_bind_is_refused():
+    world = active()
+    first, second = cycle(world)
+    world.refuse_binds.add(second.pod.name)
 
+    carry_out(world, [first])
+    assert state_of(world, "g") is S.BINDING, "one is not answered"
+    carry_out(world, [second])
 
-def test_answers_about_pods_that_are_gone_change_nothing():
-    api = a_gang_that_is(BINDING)
-    for name in ("g-0", "g-1"):
-        take_away(api, "Pod", name)
-    api.brain.handle(events.BindSucceeded("pod-g-0", "n0"), api.now)
-    api.brain.handle(events.BindFailed("pod-g-1", "n0", "gone"), api.now)
-    assert state_of(api, "g") is REMOVED
-    assert api.brain.next(api.now) == []
+    assert state_of(world, "g") is S.ACTIVE
+    assert [bind.pod.name for bind in cycle(world)] == [second.pod.name]
+
+
+def test_09_binding_to_active_when_members_arrived_in_the_meantime():
+    world = active().add(a_node("n1"))
+    binds = cycle(world)
+    world.add(a_pod("late", "g", priority=5))
+    assert state_of(world, "g") is S.BINDING
+
+    carry_out(world, binds)
+
+    assert state_of(world, "g") is S.ACTIVE
+
+
+def test_09_binding_to_backoff_when_a_bind_is_refused_while_a_claim_is_unbound():
+    world = a_world([a_node("n0")]).add(a_class(), a_claim("data"), using("data", name="p"))
+    binds = cycle(world)
+    assert (len(binds), state_of(world, "p")) == (1, S.BINDING)
+    world.refuse_binds.add("p")
+
+    carry_out(world, binds)
+
+    assert state_of(world, "p") is S.BACKOFF
+
+
+def test_10_binding_to_removed_when_every_bind_succeeded():
+    world = active()
+    first, second = cycle(world)
+
+    carry_out(world, [first])
+    assert state_of(world, "g") is S.BINDING
+    carry_out(world, [second])
+
+    assert state_of(world, "g") is None
+    assert len(world.bound()) == 2
+
+
+@pytest.mark.parametrize("state", list(S))
+def test_10_any_to_removed_when_its_pods_are_gone(state: EntityState):
+    world = in_state(state)
+
+    for name in world.pending("g-"):
+        world.remove("Pod", name)
+
+    assert state_of(world, "g") is None
+    assert world.brain.state.preemptions.entities() == []
+    assert cycle(world) == []
+
+
+def test_11_unschedulable_to_backoff_when_it_failed_three_times_within_a_second():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_pod("p", cpu=2)).run()
+    for number in range(2):
+        assert state_of(world, "p") is S.UNSCHEDULABLE
+        world.add(a_pod("p", cpu=2, labels={"try": str(number)}))
+        assert state_of(world, "p") is S.ACTIVE, "after fewer failures a change brings it back at once"
+        world.run()
+    assert state_of(world, "p") is S.UNSCHEDULABLE
+
+    world.add(a_pod("p", cpu=2, labels={"try": "last"}))
+
+    assert state_of(world, "p") is S.BACKOFF
+
+
+def test_12_backoff_to_active_when_its_timer_runs_out():
+    world = in_state(S.BACKOFF)
+    due = world.brain.state.queue.entities[EntityKey("PodGroup", "ns", "g")].due
+    assert due > world.now
+    world.add(a_node("n1", cpu=8))
+
+    world.now = due - 0.001
+    assert cycle(world) == []
+    assert state_of(world, "g") is S.BACKOFF
+    world.now = due
+    world.add(a_pod("first", priority=9))
+
+    assert [bind.pod.name for bind in cycle(world)] == ["first"]
+    assert state_of(world, "g") is S.ACTIVE
+
+
+def test_13_preempting_to_active_when_the_last_victim_is_gone():
+    world = in_state(S.PREEMPTING)
+
+    world.reap()
+
+    assert state_of(world, "g") is S.ACTIVE
+    assert len(cycle(world)) == 2
+
+
+def test_13_preempting_to_active_when_room_is_found_elsewhere():
+    world = in_state(S.PREEMPTING)
+
+    world.add(a_node("n1", cpu=8), a_pod("first", priority=9))
+
+    assert [bind.pod.name for bind in cycle(world)] == ["first"]
+    assert state_of(world, "g") is S.ACTIVE
+
+
+def test_13_preempting_to_active_when_an_eviction_is_refused_or_the_nominated_node_is_lost():
+    for event in (events.EvictionFailed("pod-old", "forbidden"), events.ObjectDeleted("Node", "", "n0", "node-n0")):
+        world = in_state(S.PREEMPTING)
+
+        world.brain.handle(event, world.now)
+
+        assert state_of(world, "g") is S.ACTIVE
+
+
+# --- 14: a tree takes in a group whose binds are in flight -----------------------------------------
+
+
+def tree_in(state: EntityState) -> TestWorld:
+    """A world where the composite c is in this state and the binds of the gang b are in flight.
+
+    The binds of b are decided first, on a node of its own; the child a of c is the gang whose pods decide its state.
+    """
+    world = a_world([a_node("for-b", cpu=1, only="b"), a_node("n0", cpu=2, only="a")])
+    world.add(a_gang("b", 1, priority=5), a_pod("b-0", "b", priority=5, nodeSelector={"only": "b"}))
+    assert len(cycle(world)) == 1
+    fields: dict[str, Any] = {"priority": 5, "nodeSelector": {"only": "a"}}
+    world.add(a_composite("c", 1, priority=5), a_gang("a", 2, priority=5, parent="c"), a_pod("a-0", "a", **fields))
+    if state is S.INCOMPLETE:
+        return world
+    if state is not S.ACTIVE:
+        world.add(a_pod("old", node="n0", priority=1 if state is S.PREEMPTING else 9))
+    world.add(a_pod("a-1", "a", **fields))
+    world.slow_victims = True
+    if state is not S.ACTIVE:
+        world.run()
+    if state is S.BACKOFF:
+        for number in range(3):
+            world.add(a_pod("a-1", "a", labels={"try": str(number)}, **fields))
+            if number < 2:
+                world.run()
+    return world
+
+
+@pytest.mark.parametrize("state", [S.INCOMPLETE, S.ACTIVE, S.UNSCHEDULABLE, S.BACKOFF, S.PREEMPTING])
+def test_14_any_to_binding_when_the_tree_takes_in_a_group_whose_binds_are_in_flight(state: EntityState):
+    world = tree_in(state)
+    assert (state_of(world, "c"), state_of(world, "b")) == (state, S.BINDING)
+
+    world.add(a_gang("b", 1, priority=5, parent="c"))
+
+    assert (state_of(world, "c"), state_of(world, "b")) == (S.BINDING, None)
+    assert world.brain.state.preemptions.entities() == []
+
+
+def test_14_the_tree_leaves_binding_when_the_bind_it_took_in_is_answered():
+    world = tree_in(S.ACTIVE)
+    world.add(a_gang("b", 1, priority=5, parent="c"))
+    assert cycle(world) == [], "no cycle while binds are in flight"
+
+    carry_out(world, [d.Bind(world.brain.state.forest.members["pod-b-0"].ref, "for-b")])
+
+    assert state_of(world, "c") is S.ACTIVE
+    assert sorted(bind.pod.name for bind in cycle(world)) == ["a-0", "a-1"]

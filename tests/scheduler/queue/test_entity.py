@@ -1,14 +1,13 @@
-"""A queued entity: which moves between its states are allowed, its order, and its binds in flight."""
+"""A queued entity: the table of its states, its place in the order, its hints and its binds in flight."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import TRANSITIONS, CapacityHint, EntityState, QueuedEntity, RequeueHints
@@ -16,21 +15,20 @@ from muster.scheduler.queue.scheduling_queue import SchedulingQueue
 from tests.build.objects import a_pod
 
 S = EntityState
-# Row: the state now. Column: the state after, in the order of the enum. Which events make which move is said in
-# `queue.entity`; a move within a state puts the entity in line anew, or sets its timer anew.
-ALLOWED = {
-    #                 incomplete active backoff unschedulable binding preempting
-    S.INCOMPLETE:     "yes       yes    no      no            yes     no",
-    S.ACTIVE:         "yes       yes    yes     yes           yes     yes",
-    S.BACKOFF:        "yes       yes    yes     no            yes     no",
-    S.UNSCHEDULABLE:  "yes       yes    yes     no            yes     no",
-    S.BINDING:        "yes       yes    yes     no            yes     no",
-    S.PREEMPTING:     "yes       yes    no      yes           yes     yes",
-}  # fmt: skip
-CELLS = [
-    (now, after, word == "yes") for now, row in ALLOWED.items() for after, word in zip(S, row.split(), strict=True)
-]
-
+KEY = EntityKey("Pod", "ns", "pod")
+FORBIDDEN = {
+    (S.INCOMPLETE, S.BACKOFF),
+    (S.INCOMPLETE, S.UNSCHEDULABLE),
+    (S.INCOMPLETE, S.PREEMPTING),
+    (S.BACKOFF, S.UNSCHEDULABLE),
+    (S.BACKOFF, S.PREEMPTING),
+    (S.UNSCHEDULABLE, S.UNSCHEDULABLE),
+    (S.UNSCHEDULABLE, S.PREEMPTING),
+    (S.BINDING, S.UNSCHEDULABLE),
+    (S.BINDING, S.PREEMPTING),
+    (S.PREEMPTING, S.BACKOFF),
+}
+PAIRS = [(start, end) for start in S for end in S]
 MOVES: dict[EntityState, Callable[[SchedulingQueue, QueuedEntity], None]] = {
     S.INCOMPLETE: lambda queue, entity: queue.set_incomplete(entity),
     S.ACTIVE: lambda queue, entity: queue.activate(entity),
@@ -41,12 +39,16 @@ MOVES: dict[EntityState, Callable[[SchedulingQueue, QueuedEntity], None]] = {
 }
 
 
-def an_entity(state: EntityState) -> tuple[SchedulingQueue, QueuedEntity]:
-    """An entity whose binds are in flight, so that it could be binding, in some state."""
-    member = Member(a_pod("x"))
-    member.in_flight = True
+def a_member(*, in_flight: bool = True) -> Member:
+    member = Member(a_pod())
+    member.in_flight = in_flight
+    return member
+
+
+def queued_in(state: EntityState) -> tuple[SchedulingQueue, QueuedEntity]:
+    """A queue with one entity that has a bind in flight, so that every move is a question of the table alone."""
     queue = SchedulingQueue()
-    entity = queue.add(QueuedEntity(EntityKey("Pod", "ns", "x"), member=member), 0.0)
+    entity = queue.add(QueuedEntity(KEY, member=a_member(), uid="pod-pod"), 0.0)
     if state is not S.INCOMPLETE:
         queue.activate(entity)
         MOVES[state](queue, entity)
@@ -54,70 +56,139 @@ def an_entity(state: EntityState) -> tuple[SchedulingQueue, QueuedEntity]:
     return queue, entity
 
 
-@pytest.mark.parametrize(("now", "after", "allowed"), CELLS, ids=lambda value: getattr(value, "value", None))
-def test_a_move_happens_by_its_method_or_raises(now: EntityState, after: EntityState, allowed: bool):
-    queue, entity = an_entity(now)
-    if allowed:
-        MOVES[after](queue, entity)
-        assert entity.state is after
-    else:
-        with pytest.raises(AssertionError, match=f"cannot go from {now.name} to {after.name}"):
-            MOVES[after](queue, entity)
-        assert entity.state is now
+# --- the table -------------------------------------------------------------------------------------
 
 
-def test_the_table_of_moves_is_the_one_that_the_queue_obeys():
-    allowed = {now: frozenset(after for n, after, yes in CELLS if n is now and yes) for now in S}
-    assert allowed == TRANSITIONS
+def test_the_table_forbids_just_these_moves():
+    assert {(start, end) for start, end in PAIRS if end not in TRANSITIONS[start]} == FORBIDDEN
 
 
-@pytest.mark.parametrize("state", EntityState)
-def test_an_entity_can_be_removed_in_every_state(state: EntityState):
-    queue, entity = an_entity(state)
-    assert queue.remove(entity.key) is entity
-    assert queue.remove(entity.key) is None
-    assert (queue.pop(), queue.next_due()) == (None, None)
+@pytest.mark.parametrize(("start", "end"), [pair for pair in PAIRS if pair not in FORBIDDEN])
+def test_a_move_of_the_table_is_made(start: EntityState, end: EntityState):
+    queue, entity = queued_in(start)
+
+    MOVES[end](queue, entity)
+
+    assert entity.state is end
+
+
+@pytest.mark.parametrize(("start", "end"), [pair for pair in PAIRS if pair in FORBIDDEN])
+def test_a_move_that_is_not_in_the_table_is_an_error_and_changes_nothing(start: EntityState, end: EntityState):
+    queue, entity = queued_in(start)
+    ticket = entity.ticket
+
+    with pytest.raises(AssertionError, match=f"cannot go from {start.name} to {end.name}"):
+        MOVES[end](queue, entity)
+
+    assert (entity.state, entity.ticket, entity.failures) == (start, ticket, int(start is S.UNSCHEDULABLE))
 
 
 def test_an_entity_without_binds_in_flight_cannot_be_binding():
     queue = SchedulingQueue()
-    entity = queue.add(QueuedEntity(EntityKey("Pod", "ns", "x"), member=Member(a_pod("x"))), 0.0)
-    with pytest.raises(AssertionError, match="has no binds in flight"):
+    entity = queue.add(QueuedEntity(KEY, member=a_member(in_flight=False)), 0.0)
+    queue.activate(entity)
+
+    with pytest.raises(AssertionError, match="no binds in flight"):
         queue.set_binding(entity)
 
+    assert entity.state is S.ACTIVE
 
-def test_binds_in_flight_are_those_of_the_pod_or_of_the_whole_tree():
-    member, group = Member(a_pod("x")), Group(EntityKey("PodGroup", "ns", "g"))
-    member.in_flight, group.in_flight = True, 3
-    assert QueuedEntity(EntityKey("Pod", "ns", "x"), member=member).binds_in_flight == 1
-    assert QueuedEntity(group.key, group=group).binds_in_flight == 3
-    assert QueuedEntity(group.key).binds_in_flight == 0
+
+@pytest.mark.parametrize("state", list(S))
+def test_an_entity_leaves_from_every_state_and_nothing_brings_it_back(state: EntityState):
+    queue, entity = queued_in(state)
+
+    assert queue.remove(KEY) is entity
+
+    assert (queue.entities, queue.peek(), queue.next_due()) == ({}, None, None)
+
+
+@pytest.mark.parametrize("state", list(S))
+def test_only_an_active_entity_is_in_line_and_only_waiting_ones_have_a_timer(state: EntityState):
+    queue, entity = queued_in(state)
+
+    assert queue.peek() is (entity if state is S.ACTIVE else None)
+    assert (queue.next_due() is not None) == (state in (S.BACKOFF, S.UNSCHEDULABLE))
+
+
+def test_a_new_entity_is_incomplete():
+    assert QueuedEntity(KEY).state is S.INCOMPLETE
+
+
+# --- order, binds, outcome -------------------------------------------------------------------------
 
 
 def test_the_order_is_bound_in_part_then_priority_then_age_then_uid():
-    fields: list[dict[str, Any]] = [
-        {"partly_bound": True, "uid": "z"},
-        {"priority": 9, "uid": "y"},
-        {"created": "2026", "uid": "a"},
-        {"created": "2026", "uid": "b"},
-        {"created": "2027", "uid": "a"},
-    ]
-    keys = [QueuedEntity(EntityKey("Pod", "ns", "x"), **each).sort_key for each in fields]
-    assert sorted(keys) == keys
+    first = QueuedEntity(KEY, partly_bound=True, priority=-5, created="9", uid="z")
+    second = QueuedEntity(KEY, priority=7, created="9", uid="z")
+    third = QueuedEntity(KEY, priority=1, created="1", uid="z")
+    fourth = QueuedEntity(KEY, priority=1, created="2", uid="a")
+    fifth = QueuedEntity(KEY, priority=1, created="2", uid="b")
+
+    keys = [entity.sort_key for entity in (first, second, third, fourth, fifth)]
+
+    assert keys == sorted(keys)
+    assert len(set(keys)) == 5
 
 
-def test_an_outcome_is_a_verdict_with_its_message():
-    entity = QueuedEntity(EntityKey("Pod", "ns", "x"))
-    entity.set_outcome("Unschedulable", "no room")
-    assert (entity.verdict, entity.message) == ("Unschedulable", "no room")
+@pytest.mark.parametrize("in_flight", [False, True])
+def test_a_pod_has_one_bind_in_flight_or_none(in_flight: bool):
+    assert QueuedEntity(KEY, member=a_member(in_flight=in_flight)).binds_in_flight == int(in_flight)
 
 
-def test_hints_for_the_same_room_have_one_signature_however_many_seats_they_ask_for():
-    shape = cast("Shape", SimpleNamespace(id=7))
-    assert CapacityHint(shape, 1).signature == CapacityHint(shape, 5).signature
-    others = [
-        CapacityHint(shape, 1, "rack"),
-        CapacityHint(shape, 1, weak=True),
-        CapacityHint(cast("Shape", SimpleNamespace(id=8)), 1),
-    ]
-    assert len({hint.signature for hint in (CapacityHint(shape, 1), *others)}) == 4
+def test_a_tree_has_the_binds_in_flight_of_its_top_group():
+    group = Group(EntityKey("PodGroup", "ns", "g"))
+    entity = QueuedEntity(group.key, group=group)
+    assert entity.binds_in_flight == 0
+
+    group.in_flight = 3
+
+    assert entity.binds_in_flight == 3
+
+
+def test_an_outcome_is_its_reason_and_its_message():
+    entity = QueuedEntity(KEY)
+
+    entity.set_outcome("Unschedulable", "0 of 3")
+
+    assert (entity.verdict, entity.message) == ("Unschedulable", "0 of 3")
+
+
+# --- hints -----------------------------------------------------------------------------------------
+
+
+def a_hint(shape: int = 1, seats: int = 1, **fields: Any) -> CapacityHint:
+    shape_of_id: Any = SimpleNamespace(id=shape)
+    return CapacityHint(shape_of_id, seats, **fields)
+
+
+def test_hints_that_differ_only_in_seats_are_counted_together():
+    assert a_hint(seats=1).signature == a_hint(seats=8).signature
+
+
+@pytest.mark.parametrize("other", [a_hint(shape=2), a_hint(topology="rack"), a_hint(weak=True)])
+def test_hints_of_another_shape_topology_or_strength_are_counted_apart(other: CapacityHint):
+    assert other.signature != a_hint().signature
+
+
+def test_an_unschedulable_entity_comes_back_for_what_its_hints_name_and_for_nothing_else():
+    queue, entity = queued_in(S.ACTIVE)
+    queue.add_unschedulable(entity, RequeueHints((a_hint(seats=2),), frozenset({"NodeAffinity"})), 0.0)
+
+    queue.requeue_for_events(["NodePorts"], 1.0)
+    queue.requeue_for_capacity(lambda hint: (1, 1), 1.0)
+    assert entity.state is S.UNSCHEDULABLE
+
+    queue.requeue_for_events(["NodeAffinity"], 1.0)
+    assert entity.state is S.ACTIVE
+
+
+def test_an_entity_that_left_is_not_found_by_its_old_hints():
+    queue, entity = queued_in(S.ACTIVE)
+    queue.add_unschedulable(entity, RequeueHints((a_hint(),), frozenset({"NodeAffinity"})), 0.0)
+    queue.set_incomplete(entity)
+
+    queue.requeue_for_events(["NodeAffinity"], 1.0)
+    queue.requeue_for_capacity(lambda hint: (9, 9), 1.0)
+
+    assert entity.state is S.INCOMPLETE

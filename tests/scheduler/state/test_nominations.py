@@ -1,6 +1,8 @@
-"""Nominations: seats kept for an entity against others of its priority or less."""
+"""Nominations: seats are kept against entities of the same or a lower priority, until they are given back."""
 
 from __future__ import annotations
+
+import pytest
 
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.interface.keys import EntityKey
@@ -9,55 +11,83 @@ from muster.scheduler.state.nominations import Nomination, Nominations
 from tests.build.cluster import a_cluster, evaluator_of
 from tests.build.objects import a_node, a_pod
 
-HIGH, OTHER = EntityKey("PodGroup", "ns", "high"), EntityKey("PodGroup", "ns", "other")
+A, B = EntityKey("PodGroup", "ns", "a"), EntityKey("PodGroup", "ns", "b")
+OTHER = EntityKey("Pod", "ns", "other")
 
 
-def nominated(cluster: Cluster, *seats: tuple[str, str, EntityKey]) -> Nominations:
-    """Nominations of priority 5: a pod, its node and its entity each."""
+@pytest.fixture
+def cluster() -> Cluster:
+    return a_cluster(a_node("n0"), a_node("n1"))
+
+
+def a_nomination(cluster: Cluster, name: str, entity: EntityKey = A, node: str = "n0", priority: int = 5) -> Nomination:
+    shape = evaluator_of(cluster).shape(a_pod(name), default_profile())
+    return Nomination(f"pod-{name}", shape, node, priority, entity)
+
+
+def test_nothing_is_nominated_at_first(cluster: Cluster):
     nominations = Nominations(cluster)
-    shape = evaluator_of(cluster).shape(a_pod("any"), default_profile())
-    for uid, node, entity in seats:
-        nominations.nominate(Nomination(uid, shape, node, 5, entity))
-    return nominations
 
-
-def slots(nominations: Nominations, entity: EntityKey, priority: int) -> list[int]:
-    return [slot for _, slot in nominations.against(entity, priority)]
-
-
-def test_seats_are_kept_against_others_of_equal_or_lower_priority():
-    nominations = nominated(a_cluster(a_node("n0"), a_node("n1")), ("a", "n1", HIGH))
-    assert slots(nominations, OTHER, 4) == [1]
-    assert slots(nominations, OTHER, 5) == [1]
-    assert slots(nominations, OTHER, 6) == []
-
-
-def test_an_entity_may_take_its_own_seats():
-    nominations = nominated(a_cluster(a_node("n0")), ("a", "n0", HIGH))
-    assert slots(nominations, HIGH, 0) == []
-
-
-def test_a_seat_on_a_node_that_is_gone_keeps_nobody_away():
-    nominations = nominated(a_cluster(a_node("n0")), ("a", "gone", HIGH))
-    assert slots(nominations, OTHER, 0) == []
-
-
-def test_a_pod_has_one_nomination_the_latest():
-    nominations = nominated(a_cluster(a_node("n0"), a_node("n1")), ("a", "n0", HIGH), ("a", "n1", HIGH))
-    assert slots(nominations, OTHER, 0) == [1]
-
-
-def test_clearing_gives_back_every_seat_of_one_entity():
-    nominations = nominated(a_cluster(a_node("n0")), ("a", "n0", HIGH), ("b", "n0", OTHER), ("c", "n0", HIGH))
-    assert nominations.clear(HIGH) == ["a", "c"]
-    assert nominations.entities() == {OTHER}
-    assert nominations.clear(HIGH) == []
-
-
-def test_a_pod_that_is_gone_keeps_no_seat():
-    nominations = nominated(a_cluster(a_node("n0")), ("a", "n0", HIGH))
-    assert "a" in nominations
-    nominations.remove("a")
-    nominations.remove("never nominated")
-    assert "a" not in nominations
     assert not nominations
+    assert "pod-x" not in nominations
+    assert (nominations.entities(), nominations.against(OTHER, 0), nominations.clear(A)) == (set(), [], [])
+
+
+def test_a_nominated_pod_has_one_seat_the_latest(cluster: Cluster):
+    nominations = Nominations(cluster)
+    nominations.nominate(a_nomination(cluster, "x", node="n0"))
+
+    nominations.nominate(latest := a_nomination(cluster, "x", node="n1"))
+
+    assert nominations
+    assert "pod-x" in nominations
+    assert nominations.against(OTHER, 0) == [(latest.shape, cluster.index["n1"])]
+
+
+@pytest.mark.parametrize(("priority", "seats"), [(4, 1), (5, 1), (6, 0)])
+def test_a_seat_is_kept_against_the_same_and_lower_priorities(cluster: Cluster, priority: int, seats: int):
+    nominations = Nominations(cluster)
+    nominations.nominate(a_nomination(cluster, "x", priority=5))
+
+    assert len(nominations.against(OTHER, priority)) == seats
+
+
+def test_a_seat_is_not_kept_against_its_own_entity(cluster: Cluster):
+    nominations = Nominations(cluster)
+    nominations.nominate(a_nomination(cluster, "x", A, "n0"))
+    nominations.nominate(other := a_nomination(cluster, "y", B, "n1"))
+
+    assert nominations.against(A, 0) == [(other.shape, cluster.index["n1"])]
+
+
+def test_a_seat_on_a_node_that_is_gone_is_kept_from_nobody(cluster: Cluster):
+    nominations = Nominations(cluster)
+    nominations.nominate(a_nomination(cluster, "x", node="n0"))
+
+    cluster.remove("Node", "", "n0")
+
+    assert nominations.against(OTHER, 0) == []
+    assert "pod-x" in nominations
+
+
+def test_clear_gives_back_every_seat_of_one_entity_and_names_the_pods(cluster: Cluster):
+    nominations = Nominations(cluster)
+    for name, entity in (("x", A), ("y", B), ("z", A)):
+        nominations.nominate(a_nomination(cluster, name, entity))
+    assert nominations.entities() == {A, B}
+
+    assert nominations.clear(A) == ["pod-x", "pod-z"]
+
+    assert nominations.entities() == {B}
+    assert [uid in nominations for uid in ("pod-x", "pod-y", "pod-z")] == [False, True, False]
+
+
+def test_a_pod_that_is_gone_needs_no_seat(cluster: Cluster):
+    nominations = Nominations(cluster)
+    nominations.nominate(a_nomination(cluster, "x"))
+
+    nominations.remove("pod-x")
+    nominations.remove("pod-x")
+
+    assert not nominations
+    assert nominations.against(OTHER, 0) == []

@@ -1,4 +1,4 @@
-"""Preemptions: which pods leave for whom, which marks nobody claims, which pods cannot be deleted."""
+"""Preemptions: the life of one eviction, the pods that are leaving, and marks without an owner."""
 
 from __future__ import annotations
 
@@ -11,167 +11,205 @@ from muster.scheduler.state.preemptions import REFUSED_SECONDS, Preemptions
 from tests.build.cluster import a_cluster
 from tests.build.objects import a_gang, a_node, a_pod
 
-HIGH, OTHER = EntityKey("PodGroup", "ns", "high"), EntityKey("PodGroup", "ns", "other")
-A, B, C = "pod-a", "pod-b", "pod-c"
+A, B = EntityKey("PodGroup", "ns", "a"), EntityKey("PodGroup", "ns", "b")
+PLACED = Placed((Assignment("pod-new", "n0", 0),), frozenset({A}))
+U, V, W = "pod-u", "pod-v", "pod-w"
 
 
-def a_placement(node: str = "n0") -> Placed:
-    return Placed((Assignment("pod-high", node, 0),), frozenset({HIGH}))
-
-
-def some_preemptions() -> Preemptions:
-    """On `n0` the pods `a` and `b`, on `n1` the pod `c`."""
-    running = [a_pod("a", node="n0"), a_pod("b", node="n0"), a_pod("c", node="n1")]
+@pytest.fixture
+def preemptions() -> Preemptions:
+    """None under way, in a cluster where u and v run on n0 and w on n1."""
+    running = [a_pod("u", node="n0"), a_pod("v", node="n0"), a_pod("w", node="n1")]
     return Preemptions(a_cluster(a_node("n0"), a_node("n1"), *running))
 
 
-def test_an_entity_has_one_preemption_at_a_time():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement(), {A}, {A})
-    with pytest.raises(AssertionError, match="has a preemption under way"):
-        preemptions.start(HIGH, a_placement(), {B}, {B})
+# --- the life of one preemption --------------------------------------------------------------------
 
 
-def test_preemptions_are_listed_in_the_order_in_which_they_began():
-    preemptions = some_preemptions()
-    preemptions.start(OTHER, a_placement(), {A}, {A})
-    preemptions.start(HIGH, a_placement(), {B}, {B})
-    assert preemptions.entities() == [OTHER, HIGH]
-    assert preemptions.victims() == {A, B}
+def test_a_preemption_keeps_its_plan_its_victims_and_its_marks(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U, V}, {U})
+
+    found = preemptions.get(A)
+    assert found is not None
+    assert (found.placed, found.victims, found.marked, found.deleted) == (PLACED, {U, V}, {U}, {V})
+    assert preemptions.get(B) is None
 
 
-def test_who_waits_for_a_pod_and_who_has_a_seat_on_a_node_in_view():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement("n0"), {A, B}, {A, B})
-    preemptions.start(OTHER, a_placement("n1"), {B, C}, {C})
-    assert preemptions.waiting_for(A) == [HIGH]
-    assert preemptions.waiting_for(B) == [HIGH, OTHER]
-    assert preemptions.on_node("n1") == [OTHER]
+def test_an_entity_has_one_preemption_at_a_time(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U}, {U})
+
+    with pytest.raises(AssertionError, match="under way"):
+        preemptions.start(A, PLACED, {V}, {V})
 
 
-def test_marked_victims_are_deleted_once_and_leave_from_then_on():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement(), {A, B}, {A, B})
-    assert preemptions.leaving() == frozenset()
-    assert preemptions.delete_marked(HIGH) == [A, B]
-    assert preemptions.leaving() == {A, B}
-    assert preemptions.delete_marked(HIGH) == []
+def test_entities_are_listed_in_the_order_in_which_their_preemptions_began(preemptions: Preemptions):
+    preemptions.start(B, PLACED, {U}, {U})
+    preemptions.start(A, PLACED, {U, V}, {V})
+
+    assert preemptions.entities() == [B, A]
+    assert (preemptions.waiting_for(U), preemptions.waiting_for(V), preemptions.waiting_for(W)) == ([B, A], [A], [])
+    assert preemptions.victims() == {U, V}
 
 
-def test_a_victim_that_is_on_its_way_out_is_not_deleted_but_waited_for():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement(), {A, B}, {A, B})
-    preemptions.victim_leaving(A)
-    assert preemptions.delete_marked(HIGH) == [B]
-    assert preemptions.waiting_for(A) == [HIGH]
+def test_an_entity_is_found_by_the_nodes_of_its_plan(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {W}, {W})
+
+    assert (preemptions.on_node("n0"), preemptions.on_node("n1")) == ([A], [])
 
 
-def test_the_last_victim_that_goes_names_the_entities_it_held_up():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement(), {A, B}, {A, B})
-    preemptions.start(OTHER, a_placement(), {A}, set())
-    assert preemptions.victim_gone(A) == [OTHER]
-    assert preemptions.victim_gone(B) == [HIGH]
-    assert preemptions.victim_gone(C) == []
+def test_marked_victims_are_deleted_once_and_in_order(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U, V, W}, {V, U})
+
+    assert (preemptions.delete_marked(A), preemptions.delete_marked(A)) == ([U, V], [])
+
+    found = preemptions.get(A)
+    assert found is not None
+    assert found.deleted == {U, V, W}
 
 
-def test_a_cancelled_preemption_takes_back_the_marks_of_pods_that_may_stay():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement(), {A, B, C}, {A, B})
-    assert preemptions.cancel(HIGH) == {A, B}
-    assert preemptions.get(HIGH) is None
-    assert preemptions.cancel(HIGH) == set()
+def test_cancel_takes_back_the_marks_of_pods_that_were_not_asked_to_leave(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U, V}, {U})
+
+    assert preemptions.cancel(A) == {U}
+
+    assert (preemptions.get(A), preemptions.unclaimed, preemptions.cancel(A)) == (None, frozenset(), set())
 
 
-def test_a_cancelled_preemption_takes_back_the_mark_of_a_pod_that_was_not_deleted():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement(), {A, B}, {A, B})
-    preemptions.delete_marked(HIGH)
-    preemptions.refused(A, 0.0)
-    assert preemptions.cancel(HIGH) == {A}
+def test_cancel_takes_back_the_mark_of_a_victim_that_the_api_would_not_delete(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U, V}, {U, V})
+    preemptions.delete_marked(A)
+    preemptions.refused(V, 0.0)
+
+    assert preemptions.cancel(A) == {V}
 
 
-def test_marks_of_an_abandoned_preemption_are_unclaimed_until_a_plan_claims_them():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement(), {A, B}, {A, B})
-    preemptions.abandon(HIGH)
-    assert preemptions.unclaimed == {A, B}
-    preemptions.start(OTHER, a_placement(), {A}, {A})
-    assert preemptions.unclaimed == {B}
+def test_abandon_leaves_marks_that_nobody_claims(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U, V}, {U})
+
+    preemptions.abandon(A)
+    preemptions.abandon(B)
+
+    assert (preemptions.get(A), preemptions.unclaimed) == (None, {U})
 
 
-def test_abandoning_what_was_never_started_changes_nothing():
-    preemptions = some_preemptions()
-    preemptions.abandon(HIGH)
-    assert preemptions.unclaimed == frozenset()
+# --- what happens to pods --------------------------------------------------------------------------
 
 
-def test_unclaimed_marks_are_released_except_those_that_somebody_waits_for():
-    preemptions = some_preemptions()
-    for uid in (A, B):
-        preemptions.adopt_mark(uid)
-    preemptions.start(HIGH, a_placement(), {A}, set())
-    assert preemptions.release_unclaimed() == {B}
-    assert preemptions.release_unclaimed() == set()
+def test_a_victim_that_leaves_by_itself_need_not_be_deleted(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U, V}, {U, V})
+
+    preemptions.victim_leaving(U)
+    preemptions.victim_leaving(W)
+
+    assert preemptions.victims() == {U, V}
+    assert preemptions.delete_marked(A) == [V]
 
 
-def test_terminating_pods_leave_until_they_have_left_their_node():
-    preemptions = some_preemptions()
-    preemptions.pod_terminating(A)
-    assert preemptions.leaving() == {A}
-    preemptions.pod_left_node(A)
-    assert preemptions.leaving() == frozenset()
+def test_the_last_victim_that_goes_names_the_entities_that_waited(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U}, {U})
+    preemptions.start(B, PLACED, {U, V}, {U, V})
+
+    assert preemptions.victim_gone(W) == []
+    assert preemptions.victim_gone(U) == [A]
+    assert preemptions.delete_marked(B) == [V]
+    assert preemptions.victim_gone(V) == [B]
+    assert preemptions.victims() == set()
 
 
-def test_a_pod_that_is_on_no_node_does_not_leave_one():
-    preemptions = some_preemptions()
-    preemptions.pod_terminating("pod-unknown")
-    assert preemptions.leaving() == frozenset()
+def test_a_refused_pod_is_chosen_again_when_its_time_has_passed(preemptions: Preemptions):
+    preemptions.refused(U, 10.0)
+    preemptions.refused(V, 11.0)
 
-
-def test_a_pod_that_could_not_be_deleted_does_not_leave_and_is_spared_for_a_while():
-    preemptions = some_preemptions()
-    preemptions.start(HIGH, a_placement(), {A}, {A})
-    preemptions.delete_marked(HIGH)
-    preemptions.refused(A, 10.0)
-    assert preemptions.leaving() == frozenset()
     preemptions.expire_refusals(10.0 + REFUSED_SECONDS - 0.1)
-    assert preemptions.refused_pods == {A}
+    assert preemptions.refused_pods == {U, V}
     preemptions.expire_refusals(10.0 + REFUSED_SECONDS)
-    assert preemptions.refused_pods == frozenset()
+    assert preemptions.refused_pods == {V}
+    preemptions.forget_pod(V)
+    preemptions.forget_pod(W)
+    assert preemptions.refused_pods == set()
 
 
-def test_a_pod_that_is_gone_was_not_refused():
-    preemptions = some_preemptions()
-    preemptions.refused(A, 0.0)
-    preemptions.forget_pod(A)
-    assert preemptions.refused_pods == frozenset()
+# --- sets of pods ----------------------------------------------------------------------------------
 
 
-def test_nodes_to_be_freed_have_a_terminating_pod_or_one_marked_by_an_earlier_run():
-    preemptions = some_preemptions()
-    preemptions.pod_terminating(A)
-    assert preemptions.nodes_to_be_freed() == {"n0"}
-    preemptions.adopt_mark(C)
+def test_a_terminating_pod_is_leaving_until_it_left_its_node(preemptions: Preemptions):
+    preemptions.pod_terminating(W)
+    assert (preemptions.leaving(), preemptions.nodes_to_be_freed()) == ({W}, {"n1"})
+
+    preemptions.pod_left_node(W)
+
+    assert (preemptions.leaving(), preemptions.nodes_to_be_freed()) == (set(), set())
+
+
+def test_a_victim_is_leaving_from_its_deletion_on_unless_the_api_refused_it(preemptions: Preemptions):
+    preemptions.start(A, PLACED, {U, V}, {U, V})
+    assert preemptions.leaving() == set(), "a mark can be taken back"
+
+    preemptions.delete_marked(A)
+    assert preemptions.leaving() == {U, V}
+
+    preemptions.refused(V, 0.0)
+    assert preemptions.leaving() == {U}
+
+
+def test_a_refused_pod_that_terminates_all_the_same_is_leaving(preemptions: Preemptions):
+    preemptions.refused(U, 0.0)
+
+    preemptions.pod_terminating(U)
+
+    assert preemptions.leaving() == {U}
+
+
+def test_pods_that_count_on_no_node_are_not_leaving(preemptions: Preemptions):
+    preemptions.pod_terminating("pod-unknown")
     preemptions.adopt_mark("pod-unknown")
-    assert preemptions.nodes_to_be_freed() == {"n0", "n1"}
+
+    assert (preemptions.leaving(), preemptions.nodes_to_be_freed()) == (set(), set())
 
 
-def test_a_group_loses_pods_while_one_of_its_members_is_marked_or_waited_for():
-    preemptions, forest = some_preemptions(), Forest()
+@pytest.mark.parametrize("how", ["marked earlier", "victim", "not at all"])
+def test_a_group_loses_pods_when_one_of_its_running_pods_is_marked_or_a_victim(preemptions: Preemptions, how: str):
+    forest = Forest()
     group = forest.put_group(a_gang("g", 1))
-    forest.put_member(a_pod("a", "g", node="n0"), group.key)
+    forest.put_member(a_pod("u", "g", node="n0"), group.key)
     assert not preemptions.is_losing_pods(group)
-    preemptions.adopt_mark(A)
-    assert preemptions.is_losing_pods(group)
-    preemptions.release_unclaimed()
-    preemptions.start(HIGH, a_placement(), {A}, set())
-    assert preemptions.is_losing_pods(group)
+
+    if how == "marked earlier":
+        preemptions.adopt_mark(U)
+    else:
+        preemptions.start(A, PLACED, {U if how == "victim" else V}, set())
+
+    assert preemptions.is_losing_pods(group) == (how != "not at all")
 
 
-def test_that_an_entity_awaits_binds_is_taken_once():
-    preemptions = some_preemptions()
-    preemptions.await_binds(HIGH)
-    assert preemptions.take_awaiting_binds(HIGH)
-    assert not preemptions.take_awaiting_binds(HIGH)
-    assert not preemptions.take_awaiting_binds(OTHER)
+# --- marks without an owner ------------------------------------------------------------------------
+
+
+def test_an_adopted_mark_is_claimed_by_the_plan_that_marks_the_pod(preemptions: Preemptions):
+    preemptions.adopt_mark(U)
+    preemptions.adopt_mark(W)
+    assert (preemptions.unclaimed, preemptions.nodes_to_be_freed()) == ({U, W}, {"n0", "n1"})
+
+    preemptions.start(A, PLACED, {U, V}, {U, V})
+
+    assert preemptions.unclaimed == {W}
+
+
+def test_unclaimed_marks_are_released_once_but_not_those_of_pods_somebody_waits_for(preemptions: Preemptions):
+    preemptions.adopt_mark(U)
+    preemptions.adopt_mark(V)
+    preemptions.start(A, PLACED, {U}, set())
+
+    assert preemptions.release_unclaimed() == {V}
+
+    assert (preemptions.unclaimed, preemptions.release_unclaimed()) == (set(), set())
+
+
+# --- binds in the way ------------------------------------------------------------------------------
+
+
+def test_the_note_that_an_entity_waits_for_binds_is_taken_once(preemptions: Preemptions):
+    preemptions.await_binds(A)
+
+    assert not preemptions.take_awaiting_binds(B)
+    assert (preemptions.take_awaiting_binds(A), preemptions.take_awaiting_binds(A)) == (True, False)

@@ -1,4 +1,4 @@
-"""Requeue signals: changes are collected between two cycles and taken once."""
+"""Requeue signals: cluster events become the plugins that name them; all is collected until it is taken."""
 
 from __future__ import annotations
 
@@ -7,36 +7,79 @@ from muster.scheduler.runtime.profile import default_profile
 from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT, RequeueSignals
 
 
-def test_an_event_names_the_plugins_that_it_can_help():
-    signals = RequeueSignals([default_profile()])
-    signals.event(cluster_events.NAMESPACE)
-    assert signals.take_plugins() == ["InterPodAffinity"]
+def plugins_that_name(*events: str) -> list[str]:
+    named = {plugin.name for plugin in default_profile().filters if plugin.requeue_events & set(events)}
+    assert named, f"no plugin names {events}"
+    return sorted(named)
 
 
-def test_events_are_collected_and_taken_once_in_order():
-    signals = RequeueSignals([default_profile()])
-    signals.event(cluster_events.NAMESPACE)
-    signals.all_of(frozenset({cluster_events.STORAGE, cluster_events.NAMESPACE}))
-    signals.rejection_over(BINDS_IN_FLIGHT)
-    plugins = signals.take_plugins()
-    assert plugins == sorted(plugins)
-    assert {BINDS_IN_FLIGHT, "InterPodAffinity", "VolumeBinding"} <= set(plugins)
-    assert signals.take_plugins() == []
+def some_signals() -> RequeueSignals:
+    return RequeueSignals([default_profile()])
 
 
-def test_an_event_that_no_plugin_names_helps_nobody():
-    signals = RequeueSignals([default_profile()])
-    signals.event(cluster_events.NODE_IMAGES)
+def test_nothing_is_pending_at_first():
+    signals = some_signals()
+
     assert not signals.pending
+    assert (signals.take_plugins(), signals.nodes) == ([], set())
 
 
-def test_something_is_pending_while_a_node_or_a_plugin_is_collected():
-    signals = RequeueSignals([default_profile()])
-    assert not signals.pending
-    signals.capacity(3)
-    assert (signals.nodes, signals.pending) == ({3}, True)
-    signals.nodes.clear()
-    signals.event(cluster_events.NODE_ADDED)
+def test_an_event_signals_the_plugins_that_name_it_and_no_others():
+    signals = some_signals()
+
+    signals.event(cluster_events.STORAGE)
+
     assert signals.pending
-    signals.take_plugins()
+    assert signals.take_plugins() == plugins_that_name(cluster_events.STORAGE)
+    assert "NodeResourcesFit" not in plugins_that_name(cluster_events.STORAGE)
+
+
+def test_several_events_signal_the_plugins_of_all_of_them_once():
+    events = (cluster_events.STORAGE, cluster_events.POD_PLACED)
+    one_by_one, together = some_signals(), some_signals()
+
+    one_by_one.event(*events)
+    one_by_one.event(*events)
+    together.all_of(frozenset(events))
+
+    expected = plugins_that_name(*events)
+    assert (one_by_one.take_plugins(), together.take_plugins()) == (expected, expected)
+
+
+def test_an_event_that_no_plugin_names_signals_nothing():
+    signals = some_signals()
+
+    signals.event("no such event")
+    signals.all_of(cluster_events.NOTHING)
+
+    assert not signals.pending
+
+
+def test_without_profiles_no_event_signals_anything():
+    signals = RequeueSignals([])
+
+    signals.event(cluster_events.STORAGE)
+
+    assert not signals.pending
+
+
+def test_plugins_are_taken_once_and_in_order():
+    signals = some_signals()
+    for name in ("b", BINDS_IN_FLIGHT, "a", "b"):
+        signals.rejection_over(name)
+
+    assert signals.pending
+    assert (signals.take_plugins(), signals.take_plugins()) == (["BindsInFlight", "a", "b"], [])
+    assert not signals.pending
+
+
+def test_nodes_are_collected_until_they_are_cleared():
+    signals = some_signals()
+    for slot in (3, 1, 3):
+        signals.capacity(slot)
+
+    assert signals.take_plugins() == []
+    assert (signals.nodes, signals.pending) == ({1, 3}, True)
+
+    signals.nodes.clear()
     assert not signals.pending

@@ -35,14 +35,14 @@ from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status import waiting
 from muster.scheduler.status.messages import (
+    amount_text,
+    count_text,
+    domain_text,
+    have_text,
     is_resource,
     kind_word,
     nearest,
-    say_amount,
-    say_count,
-    say_domain,
-    say_have,
-    say_place,
+    place_text,
     shortages_of,
 )
 
@@ -143,7 +143,7 @@ def _group_state(state: SchedulerState, group: Group) -> tuple[str, str, str]:
     """Verdict, sentence and what requeues it, of a group without pending pods."""
     name = f"{kind_word(group.key.kind)} {group.key.name}"
     what = "members" if group.is_leaf else "child groups"
-    have = say_have(group.confirmed, group.minimum, what) + " are bound"
+    have = have_text(group.confirmed, group.minimum, what) + " are bound"
     if group.quorum_bound:
         place = _in_domain(state, group)
         return "Running", f"{name} waits for nothing: {have}{place}", ""
@@ -157,7 +157,7 @@ def _group_state(state: SchedulerState, group: Group) -> tuple[str, str, str]:
 def _in_domain(state: SchedulerState, group: Group) -> str:
     key = group.topology
     places = _places(state, group, key) if key else set[str]()
-    return f", in {say_domain(key, places.pop())}" if key and len(places) == 1 else ""
+    return f", in {domain_text(key, places.pop())}" if key and len(places) == 1 else ""
 
 
 # --- entities in the queue -------------------------------------------------------------------------
@@ -199,9 +199,8 @@ def _of_entity(scheduler: Scheduler, entity: QueuedEntity, target: Target, throu
         return _with(base, entity, state, "Placed", text, target, wakes="when its turn comes")
     leaving = _leaving_suffice(state, entity, evaluation.request)
     if leaving:
-        text = (
-            f"{name_of(entity)} has its seats once {say_count(len(leaving), 'pod')} have left that are on their way out"
-        )
+        pods = count_text(len(leaving), "pod")
+        text = f"{name_of(entity)} has its seats once {pods} have left that are on their way out"
         wakes = f"when they are gone: {few(sorted(state.forest.members[uid].ref.name for uid in leaving))}"
         return _with(base, entity, state, waiting.FOR_VICTIMS, text, target, wakes=wakes)
     return _unschedulable(scheduler, entity, evaluation, base, target, through)
@@ -233,7 +232,7 @@ def _incomplete(state: SchedulerState, entity: QueuedEntity, base: Explanation, 
     asked = EntityKey(target.kind, entity.key.namespace, target.name)
     own = notices.get(asked) or notices.get(entity.key) or next(iter(notices.values()), None)
     if own is None:
-        text = f"{name_of(entity)} does not exist, with {say_count(entity.group.pending_below, 'pod')} waiting for it"
+        text = f"{name_of(entity)} does not exist, with {count_text(entity.group.pending_below, 'pod')} waiting for it"
         return _with(base, entity, state, waiting.FOR_POD_GROUP, text, target, wakes="when it is created")
     text = f"{kind_word(own.group.key.kind)} {own.group.key.name} waits: {own.message}"
     wakes = {
@@ -274,7 +273,7 @@ def _unschedulable(
     assert isinstance(verdict, Infeasible | Undecided)
     shortages = shortages_of(verdict)
     first = nearest(shortages, shortages[0].group) if shortages else None
-    where = say_domain(first.topology, first.domain) if first is not None and first.domain else ""
+    where = domain_text(first.topology, first.domain) if first is not None and first.domain else ""
     return _with(
         base,
         entity,
@@ -347,7 +346,7 @@ def _levels(
 
 def _domain(state: SchedulerState, shortage: Shortage, request: GroupRequest | None) -> Domain:
     lacking = tuple(
-        Shortfall(what, say_amount(what, amount) if is_resource(what) else str(amount))
+        Shortfall(what, amount_text(what, amount) if is_resource(what) else str(amount))
         for what, amount in shortage.lacking
     )
     seats = empty_seats(state, request, shortage.group) if request is not None else None
@@ -361,7 +360,7 @@ def _domain(state: SchedulerState, shortage: Shortage, request: GroupRequest | N
         shortage.needed,
         shortage.nodes,
         lacking,
-        say_place(shortage),
+        place_text(shortage),
         when_empty,
     )
 

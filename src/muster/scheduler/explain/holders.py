@@ -12,7 +12,7 @@ from muster.scheduler.groups.group import entity_key, priority_of
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.verdict import Shortage
 from muster.scheduler.state.scheduler_state import SchedulerState
-from muster.scheduler.status.messages import is_resource, say_amount
+from muster.scheduler.status.messages import amount_text, is_resource
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ def holders(state: SchedulerState, own: EntityKey, shortage: Shortage, most: int
             *key,
             share.priority,
             len(share.uids),
-            {name: say_amount(name, amount) for name, amount in zip(names, share.sums, strict=True)},
+            {name: amount_text(name, amount) for name, amount in zip(names, share.sums, strict=True)},
         )
         for key, share in largest
     )

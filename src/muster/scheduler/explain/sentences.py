@@ -17,7 +17,7 @@ from muster.scheduler.preemption.victims import possible_victims, quorums
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS
 from muster.scheduler.state.scheduler_state import SchedulerState
-from muster.scheduler.status.messages import kind_word, say_amount, say_count, say_shortage, short_key
+from muster.scheduler.status.messages import amount_text, count_text, kind_word, short_key, shortage_text
 
 
 def name_of(entity: QueuedEntity) -> str:
@@ -31,7 +31,7 @@ def unschedulable_sentence(
     if isinstance(evaluation.verdict, Undecided):
         what = "was not placed within the search budget, a place may exist"
     elif group is not None and group.quorum_bound:
-        what = f"runs with its minimum, {say_count(group.pending_below, 'more pod')} find no place"
+        what = f"runs with its minimum, {count_text(group.pending_below, 'more pod')} find no place"
     elif group is not None and group.scheduled_once:
         things = "members" if group.is_leaf else "child groups"
         what = (
@@ -45,7 +45,7 @@ def unschedulable_sentence(
     if first is None:
         return f"{name_of(entity)} {what}"
     whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != entity.key else ""
-    return f"{name_of(entity)} {what}: {whose}{say_shortage(first)}"
+    return f"{name_of(entity)} {what}: {whose}{shortage_text(first)}"
 
 
 def why_never(state: SchedulerState, evaluation: Evaluation, first: Shortage) -> str:
@@ -55,7 +55,7 @@ def why_never(state: SchedulerState, evaluation: Evaluation, first: Shortage) ->
         sums = np.bincount(state.cluster.labels(first.topology), weights=seats)[1:]
         best = int(sums.max()) if len(sums) else 0
         if best < first.needed:
-            what = f"the largest would have {say_count(best, 'seat')} if it were empty"
+            what = f"the largest would have {count_text(best, 'seat')} if it were empty"
             return f"No {short_key(first.topology)} can hold it as the nodes are: {what}"
     elif seats is not None and not seats.any():
         return _larger_than_all_nodes(state, evaluation.request, first.group)
@@ -78,7 +78,7 @@ def _larger_than_all_nodes(state: SchedulerState, request: GroupRequest, key: En
         largest = int(cluster.alloc[row, : cluster.size][usable].max(initial=0))
         if usable.any() and largest < asks[row]:
             name = cluster.resources[row]
-            asked, there = say_amount(name, int(asks[row])), say_amount(name, largest)
+            asked, there = amount_text(name, int(asks[row])), amount_text(name, largest)
             return f"No node is large enough: a pod asks for {asked} {name}, the largest node it may use has {there}"
     return ""
 
@@ -108,10 +108,10 @@ def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation:
         budget=Budget(state.config.budget_steps),
     )
     if isinstance(found, NoCandidates):
-        pods = say_count(sum(len(victim.uids) for victim in victims), "pod")
+        pods = count_text(sum(len(victim.uids) for victim in victims), "pod")
         why = "and it would still not fit" if found.hopeless else found.reason
         return f"would not help: {pods} of lower priority could leave, {why}"
-    pods = say_count(sum(len(victim.uids) for victim in found.victims), "pod")
+    pods = count_text(sum(len(victim.uids) for victim in found.victims), "pod")
     return f"makes room at its next try: {pods} of lower priority would leave ({_victims_by_entity(state, found)})"
 
 
@@ -131,7 +131,7 @@ def requeue_sentence(request: GroupRequest) -> str:
     often = f"at the latest {FALLBACK_SECONDS:.0f} s after the last try"
     if isinstance(request, PodGroupRequest) and request.need:
         where = f" in one {short_key(request.topology)}" if request.topology else ""
-        return f"when a change leaves {say_count(request.need, 'seat')} for it{where}, {often}"
+        return f"when a change leaves {count_text(request.need, 'seat')} for it{where}, {often}"
     return f"when a change leaves a seat for one of its pods, {often}"
 
 

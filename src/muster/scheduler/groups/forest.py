@@ -91,7 +91,7 @@ class Forest:
         self._prune(old)
 
     def _relink_cycles(self, changed: Group) -> None:
-        """Edges that were left out because they closed a ring may be sound after this change."""
+        """Edges that were left out because they closed a cycle may be valid after this change."""
         for group in [g for g in self.groups.values() if g.cyclic and g is not changed]:
             if not self._closes_cycle(group):
                 group.cyclic = False

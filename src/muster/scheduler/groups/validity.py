@@ -1,6 +1,6 @@
 """What makes a tree of groups unfit for scheduling, and the words for it.
 
-Two sorts. A layout fault (`Invalid`) contradicts the design of the API: rings, depth, two Workloads,
+Two sorts. A layout fault (`Invalid`) contradicts the design of the API: cycles, depth, two Workloads,
 differing priorities, an `all` composite over `single` children, templates that do not match. A
 member fault (`SchedulerError`) is a pod that disagrees with its group. Both end when an object changes.
 """
@@ -38,7 +38,7 @@ def find_fault(top: Group, forest: Forest) -> TreeFault | None:
 
 def _layout_faults(top: Group, forest: Forest) -> Iterator[str]:
     groups = list(top.subtree())
-    yield from _rings(groups)
+    yield from _cycles(groups)
     yield from _depth(top)
     yield from _one_workload(groups)
     yield from _same_priority(top, groups)
@@ -46,7 +46,7 @@ def _layout_faults(top: Group, forest: Forest) -> Iterator[str]:
     yield from _templates(groups, forest.workloads)
 
 
-def _rings(groups: list[Group]) -> Iterator[str]:
+def _cycles(groups: list[Group]) -> Iterator[str]:
     for group in groups:
         if group.cyclic:
             names = [group.key.name]

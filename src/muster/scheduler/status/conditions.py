@@ -1,7 +1,7 @@
-"""What the objects are told about themselves: conditions, said once and only when they change.
+"""Conditions of pods and groups, written once and only when they change.
 
 `InitiallyScheduled` is sticky: once True it is never taken back. `scheduling.muster.dev/QuorumMet` follows the
-present state of a group that ran once. The last word on each object is remembered here, seeded from the
+present state of a group that ran once. The last value of each condition is kept here, seeded from the
 object's own status, so a restart repeats nothing.
 """
 
@@ -21,14 +21,14 @@ POD_SCHEDULED = "PodScheduled"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
-Word = tuple[str, str, str]  # status, reason, message
+ConditionValue = tuple[str, str, str]  # status, reason, message
 
 
 class ConditionWriter:
-    """The last word on every object, and which new words are worth saying."""
+    """The last conditions of every object, and which new ones are worth writing."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], Word] = {}  # (uid, type) -> word; objects without uid are not addressed
+        self._last: dict[tuple[str, str], ConditionValue] = {}  # (uid, type) -> value; objects without uid have none
         self._posted: list[Decision] = []
 
     def observe(self, uid: str, conditions: tuple[types.Condition, ...] | None) -> None:
@@ -42,15 +42,15 @@ class ConditionWriter:
         for key in [(uid, kind) for kind in _KINDS]:
             self._last.pop(key, None)
 
-    def last(self, uid: str, type_: str) -> Word | None:
+    def last(self, uid: str, type_: str) -> ConditionValue | None:
         return self._last.get((uid, type_))
 
     def set(self, about: ObjectRef, type_: str, status: str, reason: str, message: str = "") -> SetCondition | None:
         """The decision to write a condition, or None if the object says so already."""
-        word = (status, reason, message)
-        if self._last.get((about.uid, type_)) == word:
+        value = (status, reason, message)
+        if self._last.get((about.uid, type_)) == value:
             return None
-        self._last[about.uid, type_] = word
+        self._last[about.uid, type_] = value
         return SetCondition(about, type_, status, reason, message)
 
     def is_disruption_target(self, uid: str) -> bool:
@@ -75,7 +75,7 @@ class ConditionWriter:
     # --- groups ------------------------------------------------------------------------------------
 
     def initially_scheduled(self, group: Group, status: str, reason: str, message: str = "") -> SetCondition | None:
-        """The sticky condition of a group; a word that would take back True is not said."""
+        """The sticky condition of a group; True is never taken back."""
         type_ = api.POD_GROUP_INITIALLY_SCHEDULED if group.is_leaf else api.COMPOSITE_INITIALLY_SCHEDULED
         if group.obj is None or (status != "True" and group.scheduled_once):
             return None

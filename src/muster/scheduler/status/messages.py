@@ -1,7 +1,7 @@
 """From verdicts to the sentences that people read in conditions and events.
 
-The words name the level, the domain that came nearest and what it lacks. Texts are cut where the API
-cuts them, never in the middle of the facts: the nearest domain comes first.
+They name the level, the domain that came nearest and what it lacks. Texts are cut where the API cuts them; the
+nearest domain comes first.
 """
 
 from __future__ import annotations
@@ -37,47 +37,47 @@ def nearest(shortages: Iterable[Shortage], group: EntityKey) -> Shortage | None:
     return max(own, key=lambda s: (s.seats - s.needed, s.seats), default=None)
 
 
-def say_shortage(shortage: Shortage) -> str:
+def shortage_text(shortage: Shortage) -> str:
     """One domain and what it lacks: `rack r3 came nearest: 14 of 16 seats; short of cpu by 2 on 2 nodes`."""
-    return say_place(shortage, " came nearest:")
+    return place_text(shortage, " came nearest:")
 
 
-def say_place(shortage: Shortage, verb: str = ":") -> str:
+def place_text(shortage: Shortage, verb: str = ":") -> str:
     """The same for one of several domains."""
     things = "child groups" if shortage.group.kind == "CompositePodGroup" else "seats"
     if shortage.domain:
-        place = f"{say_domain(shortage.topology, shortage.domain)}{verb}"
+        place = f"{domain_text(shortage.topology, shortage.domain)}{verb}"
     else:
-        place = f"{say_domain(*shortage.within)} has" if shortage.within[1] else "the cluster has"
+        place = f"{domain_text(*shortage.within)} has" if shortage.within[1] else "the cluster has"
     text = f"{place} {shortage.seats} of {shortage.needed} {things}"
     lacks = [lack for lack in shortage.lacking if lack[0] not in ("children", "members")]
-    resources = [say_lack(what, amount) for what, amount in lacks if is_resource(what)]
-    rules = [say_lack(what, amount) for what, amount in lacks if not is_resource(what)]
+    resources = [lack_text(what, amount) for what, amount in lacks if is_resource(what)]
+    rules = [lack_text(what, amount) for what, amount in lacks if not is_resource(what)]
     if resources:
         text += "; short of " + ", ".join(resources)
-        text += f" on {say_count(shortage.nodes, 'node')}" if shortage.nodes else ""
+        text += f" on {count_text(shortage.nodes, 'node')}" if shortage.nodes else ""
     return text + "".join(f"; {rule}" for rule in rules)
 
 
-def say_domain(key: str, value: str) -> str:
+def domain_text(key: str, value: str) -> str:
     """A domain as people call it: `rack r3`, and not `rack rack-3`."""
     short = short_key(key)
     return value if value.lower().startswith(short.lower()) else f"{short} {value}"
 
 
-def say_count(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def say_have(have: int, needed: int, nouns: str) -> str:
+def have_text(have: int, needed: int, nouns: str) -> str:
     """`3 of 4 members`; what is there beyond the need is told apart."""
     return f"{have} of {needed} {nouns}" if have <= needed else f"{have} {nouns} ({needed} needed)"
 
 
-def say_lack(what: str, amount: int) -> str:
+def lack_text(what: str, amount: int) -> str:
     """A resource and by how much it is short, or a rule and how many nodes it keeps away."""
     if is_resource(what):
-        return f"{what} by {say_amount(what, amount)}" if amount > 0 else what
+        return f"{what} by {amount_text(what, amount)}" if amount > 0 else what
     if amount > 0:
         return f"{amount} {what}"
     return f"not in {what}" if what.startswith("one domain") else f"there are no {what}"
@@ -88,7 +88,7 @@ def is_resource(what: str) -> bool:
     return plain or ("/" in what and " " not in what)
 
 
-def say_amount(resource: str, amount: int) -> str:
+def amount_text(resource: str, amount: int) -> str:
     """An amount in the unit that people write for the resource."""
     if resource == "cpu":
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
@@ -113,7 +113,7 @@ def message_of(verdict: Infeasible | Undecided, group: EntityKey) -> str:
     """What one group of a failed tree is told."""
     shortages = shortages_of(verdict)
     found = nearest(shortages, group) or (shortages[0] if shortages else None)
-    text = say_shortage(found) if found is not None else _say_search(verdict)
+    text = shortage_text(found) if found is not None else _search_text(verdict)
     if found is not None and found.group != group:
         text = f"{_kind_word(found.group)} {found.group.name}: {text}"
     if isinstance(verdict, Undecided):
@@ -121,7 +121,7 @@ def message_of(verdict: Infeasible | Undecided, group: EntityKey) -> str:
     return text[:MAX_CONDITION_MESSAGE]
 
 
-def _say_search(verdict: Infeasible | Undecided) -> str:
+def _search_text(verdict: Infeasible | Undecided) -> str:
     if isinstance(verdict, Undecided):
         return f"{verdict.tried.steps} steps were tried"
     proof = verdict.proof

@@ -1,6 +1,6 @@
-"""Waiting is visible: what a tree that cannot be tried yet is waiting for, group by group.
+"""What a tree that cannot be tried yet is waiting for, group by group.
 
-The texts name what is missing. They are said two seconds after the wait began (most groups are
+The texts name what is missing. They are written two seconds after the wait began (most groups are
 complete by then), after that only when they change and at most once in ten seconds.
 """
 
@@ -87,7 +87,7 @@ def _first_gated(top: Group) -> str:
 
 
 class NoticeTimer:
-    """When which tree may speak next."""
+    """When the wait reasons of which tree are written next."""
 
     def __init__(self) -> None:
         self._due: dict[EntityKey, float] = {}
@@ -109,7 +109,7 @@ class NoticeTimer:
         self._last.pop(key, None)
 
     def due(self, now: float) -> list[EntityKey]:
-        """The trees whose turn to speak has come."""
+        """The trees whose wait reasons are due."""
         turn: list[EntityKey] = []
         while self._heap and self._heap[0][0] <= now:
             when, key = heapq.heappop(self._heap)

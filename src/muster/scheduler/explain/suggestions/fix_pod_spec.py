@@ -15,7 +15,7 @@ from muster.scheduler.explain.suggestions.more_capacity import OUT_OF_SERVICE
 from muster.scheduler.placement.request import GroupRequest, PendingPod, PodGroupRequest, rebuilt, shapes_of
 from muster.scheduler.runtime.profile import profile_of
 from muster.scheduler.state.scheduler_state import SchedulerState
-from muster.scheduler.status.messages import say_count
+from muster.scheduler.status.messages import count_text
 
 MOST_OF_A_KIND = 2
 
@@ -145,7 +145,7 @@ def tolerate_taints(trial: ChangeTrial) -> Iterator[Suggestion]:
             text = f"{key}={value}:{effect}" if value else f"{key}:{effect}"
             yield Suggestion(
                 "tolerate-taint",
-                f"let its pods tolerate the taint {text}, which {say_count(count, 'node')} "
+                f"let its pods tolerate the taint {text}, which {count_text(count, 'node')} "
                 f"{'has' if count == 1 else 'have'}",
                 {"taint": text, "key": key, "value": value, "effect": effect, "nodes": count},
             )

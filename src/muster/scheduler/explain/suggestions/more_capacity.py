@@ -18,7 +18,7 @@ from muster.scheduler.explain.suggestions.change_trial import ChangeTrial, copy_
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import groups, leaves, shapes_of
-from muster.scheduler.status.messages import kind_word, say_count, say_domain
+from muster.scheduler.status.messages import count_text, domain_text, kind_word
 
 MOST_NAMED = 4  # nodes named in one suggestion
 
@@ -78,7 +78,7 @@ def _back(trial: ChangeTrial, nodes: list[types.Node], action: str, verb: str) -
     names = [node.metadata.name for node in nodes[:count]]
     shown = ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
     details: dict[str, str | int] = {"nodes": count, "names": ",".join(names)}
-    yield Suggestion(action, f"{verb} {say_count(count, 'node')}: {shown}", details)
+    yield Suggestion(action, f"{verb} {count_text(count, 'node')}: {shown}", details)
 
 
 def _not_ready(node: types.Node) -> bool:
@@ -103,7 +103,7 @@ def wait_for_others(trial: ChangeTrial) -> Iterator[Suggestion]:
             given += 1
             yield Suggestion(
                 "wait-for",
-                f"wait for {kind_word(key.kind)} {key.namespace}/{key.name} to end ({say_count(len(uids), 'pod')}), "
+                f"wait for {kind_word(key.kind)} {key.namespace}/{key.name} to end ({count_text(len(uids), 'pod')}), "
                 "or remove it",
                 {"kind": key.kind, "namespace": key.namespace, "name": key.name, "pods": len(uids)},
             )
@@ -143,11 +143,11 @@ def add_nodes(trial: ChangeTrial) -> Iterator[Suggestion]:
     if best is None:
         return
     count, (key, domain), template = best
-    where = f" in {say_domain(key, domain)}" if domain else ""
+    where = f" in {domain_text(key, domain)}" if domain else ""
     details: dict[str, str | int] = {"nodes": count, "like": template.metadata.name}
     if domain:
         details |= {"key": key, "domain": domain}
-    yield Suggestion("add-nodes", f"add {say_count(count, 'node')} like {template.metadata.name}{where}", details)
+    yield Suggestion("add-nodes", f"add {count_text(count, 'node')} like {template.metadata.name}{where}", details)
 
 
 def _like(template: types.Node, count: int) -> list[types.Node]:
