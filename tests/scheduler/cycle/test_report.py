@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from muster.scheduler.cycle.report import MOST_NOTE, clear_nominations, report_groups, report_pod
+from muster.scheduler.interface import decisions as d
 from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import a_world
 
@@ -35,3 +37,38 @@ def test_a_composite_reports_for_its_own_level():
 
     assert len(world.bound()) == 3
     assert world.condition("CompositePodGroup", "root").status == "True"
+
+
+def test_a_condition_and_an_event_are_written_once_for_each_group():
+    world = a_world([a_node("n0")]).add(a_composite("top", 1), a_gang("g", 1, parent="top"), *pods(1, "g"))
+    state = world.brain.state
+    (entity,) = state.queue.entities.values()
+    assert entity.group is not None
+    groups = list(entity.group.subtree())
+    written = list(report_groups(state, groups, lambda group: ("Unschedulable", group.key.name)))
+    assert [type(each) for each in written] == [d.SetCondition, d.RecordEvent] * 2
+    assert [each.about.name for each in written if isinstance(each, d.RecordEvent)] == ["top", "g"]
+    assert list(report_groups(state, groups, lambda group: ("Unschedulable", group.key.name))) == []
+
+
+def test_what_a_pod_says_already_is_not_written_again():
+    world = a_world([a_node("n0", cpu=1)]).add(a_pod("big", cpu=2)).run()
+    world.restart()
+    member = world.brain.state.forest.members["pod-big"]
+    message = world.condition("Pod", "big").message
+    assert list(report_pod(world.brain.state, member, message)) == []
+    assert len(list(report_pod(world.brain.state, member, "something else"))) == 2
+
+
+def test_notes_of_events_are_cut_where_the_api_cuts_them():
+    world = a_world([a_node("n0")]).add(a_pod("p"))
+    written = list(report_pod(world.brain.state, world.brain.state.forest.members["pod-p"], "x" * 2000))
+    assert [len(each.note) for each in written if isinstance(each, d.RecordEvent)] == [MOST_NOTE]
+
+
+def test_nominations_are_cleared_on_the_pods_that_have_one():
+    world = a_world([a_node("n0")]).add(a_gang("g", 2), *pods(2, "g"))
+    world._replace_status(world.brain.state.forest.members["pod-g-1"].ref, nominated_node_name="n0")
+    (entity,) = world.brain.state.queue.entities.values()
+    cleared = list(clear_nominations(world.brain.state, entity))
+    assert cleared == [d.Nominate(world.brain.state.forest.members["pod-g-1"].ref, "")]
