@@ -1,8 +1,8 @@
-"""Whole turns of the brain: groups from the queue to their binds, on 5,000 nodes in racks of 100.
+"""Whole turns of the scheduler: groups from the queue to their binds, on 5,000 nodes in racks of 100.
 
-Unlike `gangs`, which plans demands that are ready made, this goes through `Brain.handle` and `Brain.next`: the forest,
-the queue, the plan, its check, the seats and the decisions. Time is that of the processor, so that neighbours on the
-machine do not count. `python -m bench.cycle`.
+Unlike `gangs`, which plans requests that are ready made, this goes through `Scheduler.handle` and `Scheduler.next`: the
+forest, the queue, the plan, its check, the assumed pods and the decisions. Time is that of the processor, so that
+neighbours on the machine do not count. `python -m bench.cycle`.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ def gangs(count: int, size: int, topology: str | None) -> list[Event]:
     return found
 
 
-def a_brain() -> Scheduler:
-    brain = Scheduler(default_config())
+def a_scheduler() -> Scheduler:
+    scheduler = Scheduler(default_config())
     for number in range(NODES):
-        brain.handle(node_added(number), 0.0)
-    return brain
+        scheduler.handle(node_added(number), 0.0)
+    return scheduler
 
 
-def handle(brain: Scheduler, events: list[Event]) -> float:
+def handle(scheduler: Scheduler, events: list[Event]) -> float:
     """Seconds to take in so many events."""
     gc.collect()
     gc.freeze()  # as the shell does once its lists are complete
     began = time.process_time()
     for event in events:
-        brain.handle(event, 0.0)
+        scheduler.handle(event, 0.0)
     return time.process_time() - began
 
 
 def decide(count: int, size: int, topology: str | None = None) -> tuple[float, list[Bind]]:
     """Pods decided per second, and their binds."""
-    brain = a_brain()
-    handle(brain, [*gangs(count, size, topology), CacheSynced()])
+    scheduler = a_scheduler()
+    handle(scheduler, [*gangs(count, size, topology), CacheSynced()])
     gc.collect()
     gc.freeze()
     binds: list[Bind] = []
     began = time.process_time()
-    while decisions := brain.next(1.0):
+    while decisions := scheduler.next(1.0):
         binds += [decision for decision in decisions if isinstance(decision, Bind)]
     assert len(binds) == count * size
     return len(binds) / (time.process_time() - began), binds
@@ -75,27 +75,27 @@ def throughput(count: int, size: int, topology: str | None, floor: float) -> Fig
 
 def enqueue(size: int) -> float:
     """Seconds until ten groups of this size stand in the queue."""
-    brain = a_brain()
-    return handle(brain, gangs(10, size, None))
+    scheduler = a_scheduler()
+    return handle(scheduler, gangs(10, size, None))
 
 
 def intake(count: int = 20_000) -> Iterator[Figure]:
-    """Pod events a second into the brain, by what they say."""
-    brain = a_brain()
+    """Pod events a second into the scheduler, by what they say."""
+    scheduler = a_scheduler()
     pending: list[Event] = [pod_changed(f"p{number}", None) for number in range(count)]
-    yield Figure("events of new pending pods", count / handle(brain, pending), "events/s", floor=50_000)
+    yield Figure("events of new pending pods", count / handle(scheduler, pending), "events/s", floor=50_000)
     again: list[Event] = [pod_changed(f"p{number}", None) for number in range(count)]
-    yield Figure("events that change nothing", count / handle(brain, again), "events/s", floor=50_000)
-    brain.handle(CacheSynced(), 0.0)
+    yield Figure("events that change nothing", count / handle(scheduler, again), "events/s", floor=50_000)
+    scheduler.handle(CacheSynced(), 0.0)
     binds: list[Bind] = []
-    while decisions := brain.next(1.0):
+    while decisions := scheduler.next(1.0):
         binds += [decision for decision in decisions if isinstance(decision, Bind)]
     answers: list[Event] = [BindSucceeded(bind.pod.uid, bind.node) for bind in binds]
-    yield Figure("answers to binds", count / handle(brain, answers), "events/s", floor=50_000)
+    yield Figure("answers to binds", count / handle(scheduler, answers), "events/s", floor=50_000)
     bound: list[Event] = [pod_changed(bind.pod.name, None, bind.node) for bind in binds]
-    yield Figure("events of pods just bound", count / handle(brain, bound), "events/s", floor=50_000)
+    yield Figure("events of pods just bound", count / handle(scheduler, bound), "events/s", floor=50_000)
     others: list[Event] = [pod_changed(f"q{number}", None, f"n{number % NODES}") for number in range(count)]
-    yield Figure("events of pods that others bound", count / handle(brain, others), "events/s", floor=50_000)
+    yield Figure("events of pods that others bound", count / handle(scheduler, others), "events/s", floor=50_000)
 
 
 def figures() -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""How fast the brain decides: pods placed per second on plain columns, no queue and no I/O.
+"""How fast the scheduler decides: pods placed per second on plain columns, no queue and no I/O.
 
 Each line gives a figure, the mark it has to reach and their ratio. Run: python bench/decide.py [--quick]
 """

@@ -1,8 +1,8 @@
-"""How fast watch events come in: over HTTP up to the engine's inbox, and from there into the brain.
+"""How fast watch events come in: over HTTP up to the engine's inbox, and from there into the scheduler.
 
 Run `python -m bench.intake [--events N]`. A server process replays recorded pod events of realistic size on a
 loopback socket; this process follows them with the engine's own event source. Each figure is printed with its
-mark (25,000 events/s over HTTP, 50,000/s into the brain) and the ratio to it.
+mark (25,000 events/s over HTTP, 50,000/s into the scheduler) and the ratio to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.events import KINDS, CacheSynced, Event, ObjectUpdated
 
 HTTP_MARK = 25_000
-BRAIN_MARK = 50_000
+SCHEDULER_MARK = 50_000
 NODES = 5000
 REPEATS = 3  # the best counts: others use the machine too
 
@@ -88,16 +88,16 @@ async def over_http(port: int, count: int) -> float:
     return count / seconds
 
 
-def into_the_brain(count: int) -> float:
-    """Events a second from the inbox into a brain that knows 5,000 nodes."""
-    brain, metrics = Scheduler(options.config(options.source(None))), Metrics()
+def into_the_scheduler(count: int) -> float:
+    """Events a second from the inbox into a scheduler that knows 5,000 nodes."""
+    scheduler, metrics = Scheduler(options.config(options.source(None))), Metrics()
     for number in range(NODES):
         node = {
             "metadata": {"name": f"node-{number}", "uid": f"node-uid-{number}"},
             "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
         }
-        brain.handle(ObjectUpdated("Node", msgspec.convert(node, KINDS["Node"])), 0.0)
-    brain.handle(CacheSynced(), 0.0)
+        scheduler.handle(ObjectUpdated("Node", msgspec.convert(node, KINDS["Node"])), 0.0)
+    scheduler.handle(CacheSynced(), 0.0)
     pods = [
         ObjectUpdated("Pod", msgspec.convert(running_pod(number, number, NODES), KINDS["Pod"]))
         for number in range(count)
@@ -107,7 +107,7 @@ def into_the_brain(count: int) -> float:
     began = time.perf_counter()
     for event in pods:
         metrics.handled(event, 1.0)
-        brain.handle(event, 1.0)
+        scheduler.handle(event, 1.0)
     return count / (time.perf_counter() - began)
 
 
@@ -128,7 +128,7 @@ def main() -> None:
         show("watch intake over HTTP", max(run(over_http(port, count)) for _ in range(REPEATS)), HTTP_MARK)
     finally:
         server.terminate()
-    show("from the inbox into the brain", max(into_the_brain(count) for _ in range(REPEATS)), BRAIN_MARK)
+    show("from the inbox into the scheduler", max(into_the_scheduler(count) for _ in range(REPEATS)), SCHEDULER_MARK)
 
 
 def run(work: Any) -> Any:

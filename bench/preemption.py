@@ -1,4 +1,4 @@
-"""Preemption, decision only: seats and victims together, through the brain, in one process.
+"""Preemption, decision only: seats and victims together, through the scheduler, in one process.
 
 `python -m bench.preemption` prints the time from the attempt to the marks for a large gang on a full cluster
 (anywhere, and inside one rack), the shapes that upstream benchmarks on 100 nodes, and a comparison with
@@ -26,19 +26,19 @@ HIGH, LOW = 1_000_000, 10
 
 
 class Site:
-    """A brain and the facts it is told."""
+    """A scheduler and the facts it is told."""
 
     def __init__(self) -> None:
-        self.brain = Scheduler(default_config())
+        self.scheduler = Scheduler(default_config())
 
     def tell(self, *objects: Any) -> None:
         for obj in objects:
-            self.brain.handle(ObjectUpdated(type(obj).__name__, obj), 0.0)
+            self.scheduler.handle(ObjectUpdated(type(obj).__name__, obj), 0.0)
 
     def ready(self) -> None:
         """Say everything that there is to say before the clock starts."""
-        self.brain.handle(CacheSynced(), 0.0)
-        while self.brain.next(0.0):
+        self.scheduler.handle(CacheSynced(), 0.0)
+        while self.scheduler.next(0.0):
             pass
 
     def time_to_marks(self) -> tuple[float, list[Decision]]:
@@ -49,7 +49,7 @@ class Site:
         try:
             while True:
                 started = time.process_time()
-                decisions = self.brain.next(0.0)
+                decisions = self.scheduler.next(0.0)
                 seconds = time.process_time() - started
                 if not decisions or any(isinstance(decision, Nominate) for decision in decisions):
                     return seconds, decisions
@@ -107,11 +107,11 @@ def hopeless(mode: str) -> Figure:
     site = full_cluster(5000, 5000, 10, mode)
     site.tell(ranked_gang("huge", 1000, HIGH))
     site.tell(*(ranked_pod(f"huge-{i}", "11", HIGH, "huge") for i in range(1000)))
-    site.brain.next(0.0)
+    site.scheduler.next(0.0)
     started = time.process_time()
     for again in range(3):
         site.tell(a_node(f"extra-{again}", "10"))
-        site.brain.next(100.0 * (again + 1))
+        site.scheduler.next(100.0 * (again + 1))
     return Figure(f"a hopeless gang again, victims of mode {mode}", (time.process_time() - started) / 3 * 1000, "ms")
 
 

@@ -84,7 +84,7 @@ def _a_budget(app: str, allowed: int) -> types.PodDisruptionBudget:
 def compare(seed: int) -> tuple[Cost, Cost] | None:
     """The price of our choice and of upstream's for one cluster; None where nobody has to leave."""
     site = a_random_site(random.Random(seed))
-    world = site.brain.state
+    world = site.scheduler.state
     root = next(root for root in world.queue.entities.values() if root.key.name == "vip")
     demand = request_of(root, world.shape_of, world.domain_of)
     units, _ = possible_victims(world.forest, world.cluster, root.priority)
@@ -102,7 +102,7 @@ def compare(seed: int) -> tuple[Cost, Cost] | None:
 
 def _ours(site: Site, units: list[Victim]) -> list[Victim]:
     marked: set[str] = set()
-    while decisions := site.brain.next(0.0):
+    while decisions := site.scheduler.next(0.0):
         marked |= {d.about.uid for d in decisions if isinstance(d, SetCondition) and d.type == "DisruptionTarget"}
         if any(isinstance(d, Nominate) for d in decisions):
             break
@@ -110,8 +110,8 @@ def _ours(site: Site, units: list[Victim]) -> list[Victim]:
 
 
 def _upstream(site: Site, demand: object, units: list[Victim]) -> list[Victim] | None:
-    cluster = site.brain.state.cluster
-    with site.brain.state.evaluator.trial() as trial:
+    cluster = site.scheduler.state.cluster
+    with site.scheduler.state.evaluator.trial() as trial:
         verdict = plan(demand, trial, Budget(20_000))  # type: ignore[arg-type]
         if isinstance(verdict, Placed):
             return []
@@ -122,14 +122,14 @@ def _upstream(site: Site, demand: object, units: list[Victim]) -> list[Victim] |
         if not isinstance(verdict, Placed):
             return None
         free = {name: int(cluster.alloc[0, slot] - cluster.used[0, slot]) for name, slot in cluster.index.items()}
-    world = site.brain.state
+    world = site.scheduler.state
     for seat in verdict.assignments:
         free[seat.node] -= _cpu(world.forest.members[seat.uid].pod)
     return [unit for unit in _order(site, units) if not _put_back(site, unit, free)]
 
 
 def _put_back(site: Site, unit: Victim, free: dict[str, int]) -> bool:
-    pods = [site.brain.state.forest.members[uid].pod for uid in unit.uids]
+    pods = [site.scheduler.state.forest.members[uid].pod for uid in unit.uids]
     left = dict(free)
     for pod in pods:
         left[pod.spec.node_name or ""] -= _cpu(pod)
@@ -150,7 +150,7 @@ def _order(site: Site, units: list[Victim]) -> list[Victim]:
     def importance(unit: Victim) -> tuple[int, int, int, str]:
         return (-unit.priority, rank.get(unit.key.kind, 1 if unit.losses else 2), -len(unit.uids), min(unit.starts))
 
-    world = site.brain.state
+    world = site.scheduler.state
     left = {budget.metadata.name: budget.status.disruptions_allowed for budget in world.budgets.values()}
     violating: list[Victim] = []
     for unit in sorted(units, key=importance):

@@ -48,7 +48,7 @@ class DelayedApi(TestWorld):
             self.watches.setdefault(event.kind, deque()).append(event)
             return
         self.deliver()
-        self.brain.handle(event, self.now)
+        self.scheduler.handle(event, self.now)
 
     def create(self, obj: Any) -> None:
         """Store a new object; one that had its name before had another uid."""
@@ -81,7 +81,7 @@ class DelayedApi(TestWorld):
         for kind in kinds or list(self.watches):
             shown = self.watches.get(kind, deque())
             for _ in range(len(shown) if most is None else min(most, len(shown))):
-                self.brain.handle(shown.popleft(), self.now)
+                self.scheduler.handle(shown.popleft(), self.now)
 
     def cycles(self) -> None:
         """Cycles of the scheduler until it has nothing to do at this moment."""
@@ -117,13 +117,13 @@ class DelayedApi(TestWorld):
     def answer(self, most: int | None = None) -> None:
         """The scheduler hears the answers to its calls, or the next `most`."""
         for _ in range(len(self.answers) if most is None else min(most, len(self.answers))):
-            self.brain.handle(self.answers.popleft(), self.now)
+            self.scheduler.handle(self.answers.popleft(), self.now)
 
     def settle(self, seconds: float = 240.0) -> None:
         """Everything that waits happens, terminating pods go, and time passes with every timer that runs out."""
         end = self.now + seconds
         self._finish()
-        while (due := self.brain.wake_at(self.now)) is not None and due <= end:
+        while (due := self.scheduler.wake_at(self.now)) is not None and due <= end:
             self.now = max(due, self.now + 0.001)
             self._finish()
         self.now = end
@@ -148,7 +148,7 @@ class DelayedApi(TestWorld):
 
     def fresh_scheduler(self) -> tuple[Scheduler, list[d.Decision]]:
         """A scheduler without a past, given what is stored now, and the binds and evictions that it decides."""
-        fresh = Scheduler(self.brain.state.config)
+        fresh = Scheduler(self.scheduler.state.config)
         for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
             fresh.handle(events.ObjectUpdated(kind, obj), self.now)
         fresh.handle(events.CacheSynced(), self.now)

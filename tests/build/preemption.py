@@ -36,7 +36,7 @@ class Evictions:
     """The victims of a world below a priority, with their cost and what they free."""
 
     def __init__(self, world: TestWorld, below: int = HIGH, **options: Any) -> None:
-        self.state = world.brain.state
+        self.state = world.scheduler.state
         found, self.in_flight = possible_victims(self.state.forest, self.state.cluster, below, **options)
         self.quorums = quorums(self.state.forest, found)
         self.budgets = list(self.state.budgets.values())

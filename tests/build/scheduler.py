@@ -27,7 +27,7 @@ from tests.build.objects import RACK
 
 
 class TestWorld:
-    """A brain with an instant API server around it."""
+    """A scheduler with an instant API server around it."""
 
     __test__ = False
 
@@ -35,7 +35,7 @@ class TestWorld:
         self, nodes: Iterable[types.Node] = (), *, seed: int = 0, config: dict[str, Any] | None = None
     ) -> None:
         self.now = 0.0
-        self.brain = Scheduler(load(config) if config else default_config(), seed=seed)
+        self.scheduler = Scheduler(load(config) if config else default_config(), seed=seed)
         self.objects: dict[tuple[str, str, str], Any] = {}
         self.log: list[d.Decision] = []
         self.events: list[d.RecordEvent] = []
@@ -47,7 +47,7 @@ class TestWorld:
     # --- facts -------------------------------------------------------------------------------------
 
     def _tell(self, event: events.Event) -> None:
-        self.brain.handle(event, self.now)
+        self.scheduler.handle(event, self.now)
 
     def add(self, *objects: Any) -> TestWorld:
         """Create or replace objects."""
@@ -83,7 +83,7 @@ class TestWorld:
 
     def restart(self) -> None:
         """The scheduler dies and a new one starts from what is stored."""
-        self.brain = Scheduler(self.brain.state.config)
+        self.scheduler = Scheduler(self.scheduler.state.config)
         for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
             self._tell(events.ObjectUpdated(kind, obj))
         self._tell(events.CacheSynced())
@@ -91,8 +91,8 @@ class TestWorld:
     # --- running -----------------------------------------------------------------------------------
 
     def step(self) -> list[d.Decision]:
-        """One turn of the brain, carried out."""
-        decisions = self.brain.next(self.now)
+        """One turn of the scheduler, carried out."""
+        decisions = self.scheduler.next(self.now)
         for decision in decisions:
             self._carry_out(decision)
         self.log += decisions
@@ -100,20 +100,20 @@ class TestWorld:
         return decisions
 
     def run(self, turns: int = 10_000) -> TestWorld:
-        """Turns until the brain has nothing more to do at this moment."""
+        """Turns until the scheduler has nothing more to do at this moment."""
         for _ in range(turns):
             if not self.step():
                 return self
-        raise AssertionError(f"the brain does not come to rest: {self.log[-5:]}")
+        raise AssertionError(f"the scheduler does not come to rest: {self.log[-5:]}")
 
     def wait(self, seconds: float) -> TestWorld:
         """Let time pass, with every timer that runs out on the way."""
         end = self.now + seconds
         self.run()
-        while (due := self.brain.wake_at(self.now)) is not None and due <= end:
+        while (due := self.scheduler.wake_at(self.now)) is not None and due <= end:
             self.now = max(self.now, due)
             self.run()
-            if self.brain.wake_at(self.now) == due:
+            if self.scheduler.wake_at(self.now) == due:
                 self.now = min(end, due + 0.001)
         self.now = end
         return self.run()
@@ -203,7 +203,7 @@ class TestWorld:
                         used[key] = used.get(key, 0) + quantity.milli(amount)
         for (node, resource), amount in used.items():
             found = self.objects.get(("Node", "", node))
-            ignored = any(profile.ignores(resource) for profile in self.brain.state.config.profiles.values())
+            ignored = any(profile.ignores(resource) for profile in self.scheduler.state.config.profiles.values())
             if found is not None and not ignored:
                 room = quantity.milli((found.status.allocatable or {}).get(resource, "0"))
                 assert amount <= room, f"{node} is overcommitted: {resource} {amount} of {room}"

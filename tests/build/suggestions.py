@@ -16,9 +16,9 @@ change = msgspec.structs.replace
 
 
 def suggested(world: TestWorld, kind: str, name: str) -> list[Suggestion]:
-    target = find(world.brain, kind, "ns", name)
+    target = find(world.scheduler, kind, "ns", name)
     assert target is not None
-    return list(explain(world.brain, target).suggestions)
+    return list(explain(world.scheduler, target).suggestions)
 
 
 def the(action: str, hints: list[Suggestion]) -> Suggestion:

@@ -1,4 +1,4 @@
-"""Snapshot files for tests, made from the small worlds of the brain's tests."""
+"""Snapshot files for tests, made from the small worlds of the scheduler's tests."""
 
 from __future__ import annotations
 

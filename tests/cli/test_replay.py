@@ -18,7 +18,7 @@ from muster.scheduler.simulation.decision_log import Header, Line, LoggedCycle, 
 def a_log() -> list[bytes]:
     """A recorded run: two nodes, three pods, as the engine would have written it."""
     source = options.source(None)
-    brain = Scheduler(options.config(source), seed=7)
+    scheduler = Scheduler(options.config(source), seed=7)
     room = NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})
     pods = [
         Pod(ObjectMeta(name=n, namespace="default", uid=n), PodSpec(scheduler_name="muster")) for n in ("a", "b", "c")
@@ -30,10 +30,10 @@ def a_log() -> list[bytes]:
     ]
     lines: list[Line] = [Header(config=source, seed=7)]
     for number, event in enumerate(told):
-        brain.handle(event, float(number))
+        scheduler.handle(event, float(number))
         lines.append(LoggedEvent(float(number), event))
     while True:
-        decisions = brain.next(10.0)
+        decisions = scheduler.next(10.0)
         lines.append(LoggedCycle(10.0, decisions))
         if not decisions:
             return [encode(line) for line in lines]

@@ -72,10 +72,10 @@ def _verdicts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             said = next((c for c in conditions if c.type.endswith("InitiallyScheduled") and c.status == "False"), None)
             if said is None or (said.reason not in SAME and said.reason not in WAITS):
                 continue
-            brain = scheduler_of(snapshot, default_config(*sorted({*snapshot.schedulers, "default-scheduler"})))
-            target = find(brain, kind, obj.metadata.namespace, obj.metadata.name)
+            scheduler = scheduler_of(snapshot, default_config(*sorted({*snapshot.schedulers, "default-scheduler"})))
+            target = find(scheduler, kind, obj.metadata.namespace, obj.metadata.name)
             if target is not None:
-                yield said.reason, explain(brain, target, lambda sources: ()).verdict
+                yield said.reason, explain(scheduler, target, lambda sources: ()).verdict
 
 
 def test_groups_that_are_custom_resources_are_explained(

@@ -1,4 +1,4 @@
-"""The whole brain under random lives of a cluster: no gang ever starts in part, no node is ever overcommitted.
+"""The whole scheduler under random lives of a cluster: no gang ever starts in part, no node is ever overcommitted.
 
 Nodes and pods come and go, groups are created in any order, gates open, minimums change, binds are refused, the
 scheduler restarts. After every step, once everything has settled: a gang that never had its minimum has no bound

@@ -72,7 +72,7 @@ def happen(api: DelayedApi, step: str, child: str, succeed: bool) -> None:
 
 def check_nothing_is_stuck(api: DelayedApi) -> None:
     """Nothing waits for an answer that has come, and a scheduler without a past would neither bind nor evict."""
-    state = api.brain.state
+    state = api.scheduler.state
     state.check()
     assert state.assumed.in_flight() == 0
     for entity in state.queue.entities.values():
@@ -81,7 +81,7 @@ def check_nothing_is_stuck(api: DelayedApi) -> None:
     assert queued == state.queue.entities.keys()
     fresh, decisions = api.fresh_scheduler()
     assert decisions == []
-    assert _outcomes(fresh) == _outcomes(api.brain)
+    assert _outcomes(fresh) == _outcomes(api.scheduler)
 
 
 def _outcomes(scheduler: Scheduler) -> dict[EntityKey, tuple[EntityState, str]]:

@@ -34,7 +34,7 @@ class Life:
 
         def evict(ref: ObjectRef) -> None:
             if ref.name in self.stubborn:
-                self.world.brain.handle(events.EvictionFailed(ref.uid, "forbidden"), self.world.now)
+                self.world.scheduler.handle(events.EvictionFailed(ref.uid, "forbidden"), self.world.now)
             else:
                 delete(ref)
 
@@ -133,10 +133,10 @@ class Life:
 
 
 def check_quiet(life: Life) -> None:
-    world, brain = life.world, life.world.brain.state
-    assert not brain.preemptions.entities(), "no eviction is under way"
-    assert not brain.nominations, "no seat is held for anybody"
-    assert not brain.preemptions.unclaimed, "no mark is without an owner"
+    world, scheduler = life.world, life.world.scheduler.state
+    assert not scheduler.preemptions.entities(), "no eviction is under way"
+    assert not scheduler.nominations, "no seat is held for anybody"
+    assert not scheduler.preemptions.unclaimed, "no mark is without an owner"
     for name in life._pods():
         pod = world.pod(name)
         assert not (pod.status.nominated_node_name and not pod.spec.node_name), f"{name} keeps a nomination"
@@ -146,7 +146,7 @@ def check_quiet(life: Life) -> None:
 
 def check_everyone_has_a_reason(life: Life) -> None:
     """Every root in line is parked or waits: nobody was forgotten."""
-    for root in life.world.brain.state.queue.entities.values():
+    for root in life.world.scheduler.state.queue.entities.values():
         assert root.state in (EntityState.UNSCHEDULABLE, EntityState.INCOMPLETE, EntityState.BACKOFF), root
         assert root.state is not EntityState.UNSCHEDULABLE or root.due > 0
 

@@ -32,7 +32,7 @@ def run_until(world: TestWorld, write: int, after: bool) -> bool:
     """Carry out decisions one by one and die at the given one; False if there are not so many."""
     done = 0
     for _ in range(1000):
-        decisions = world.brain.next(world.now)
+        decisions = world.scheduler.next(world.now)
         if not decisions:
             if world.slow_victims and any(p.metadata.deletion_timestamp for p in _pods(world)):
                 world.reap()

@@ -65,10 +65,10 @@ def test_no_victim_could_have_been_spared(case: Case):
 @given(cases())
 def test_nothing_is_left_behind(case: Case):
     world = settled(case)
-    brain = world.brain.state
-    assert not brain.preemptions.entities()
-    assert not brain.nominations
-    assert not brain.preemptions.unclaimed
+    scheduler = world.scheduler.state
+    assert not scheduler.preemptions.entities()
+    assert not scheduler.nominations
+    assert not scheduler.preemptions.unclaimed
     for (kind, _, name), obj in world.objects.items():
         if kind == "Pod":
             assert not obj.status.nominated_node_name, f"{name} keeps a nomination"

@@ -24,11 +24,11 @@ def two_zones() -> TestWorld:
 def turn(world: TestWorld) -> list[d.Decision]:
     """The next turn that says something about volumes or binds, not carried out."""
     for _ in range(20):
-        decisions = world.brain.next(world.now)
+        decisions = world.scheduler.next(world.now)
         found = [each for each in decisions if isinstance(each, d.Bind | d.SelectVolumeNode | d.PromiseVolume)]
         if found or not decisions:
             return found
-    raise AssertionError("the brain does not come to rest")
+    raise AssertionError("the scheduler does not come to rest")
 
 
 def claim_of(decision: d.Decision) -> str:
@@ -39,7 +39,7 @@ def claim_of(decision: d.Decision) -> str:
 def fail(world: TestWorld, *decisions: d.Decision) -> None:
     for each in decisions:
         if isinstance(each, d.Bind):
-            world.brain.handle(events.BindFailed(each.pod.uid, each.node, "no volume"), world.now)
+            world.scheduler.handle(events.BindFailed(each.pod.uid, each.node, "no volume"), world.now)
 
 
 def test_a_waiting_claim_gets_the_node_of_its_pod_before_the_bind() -> None:

@@ -18,7 +18,7 @@ def a_tree_with_binds_in_flight() -> tuple[TestWorld, list[d.Bind]]:
     world = a_world([a_node("n0", cpu=2)])
     world.add(a_composite("cc", 1), a_composite("c", 1, parent="cc"), a_gang("g", 2, parent="c"))
     world.add(a_gang("h", 2, parent="cc"), *pods(2, "g"), *pods(2, "h"))
-    binds = [each for each in world.brain.next(world.now) if isinstance(each, d.Bind)]
+    binds = [each for each in world.scheduler.next(world.now) if isinstance(each, d.Bind)]
     assert sorted(bind.pod.name for bind in binds) == ["g-0", "g-1"]
     return world, binds
 
@@ -28,13 +28,13 @@ def answer(world: TestWorld, binds: list[d.Bind], accepted: bool) -> None:
         if accepted:
             world._carry_out(bind)
         else:
-            world.brain.handle(events.BindFailed(bind.pod.uid, bind.node, "refused"), world.now)
+            world.scheduler.handle(events.BindFailed(bind.pod.uid, bind.node, "refused"), world.now)
 
 
 def settle(world: TestWorld) -> None:
     world.run()
     world.wait(130)
-    states = {entity.key.name: entity.state for entity in world.brain.state.queue.entities.values()}
+    states = {entity.key.name: entity.state for entity in world.scheduler.state.queue.entities.values()}
     assert EntityState.BINDING not in states.values(), states
 
 
@@ -58,7 +58,7 @@ def test_a_group_that_vanishes_with_its_pods_holds_nobody_back(accepted: bool, p
     for bind in binds:  # the answers of the API are about pods that are gone
         answered = events.BindSucceeded if accepted else events.BindFailed
         rest = () if accepted else ("gone",)
-        world.brain.handle(answered(bind.pod.uid, bind.node, *rest), world.now)
+        world.scheduler.handle(answered(bind.pod.uid, bind.node, *rest), world.now)
     settle(world)
     assert len(world.bound("h-")) == 2
 
@@ -67,12 +67,13 @@ def test_a_tree_that_takes_in_a_binding_group_waits_for_its_answers():
     world = a_world([a_node("n0", cpu=4)])
     world.add(a_gang("g", 2, parent="top"), *pods(2, "g"))
     world.add(a_composite("top", 1))
-    binds = [each for each in world.brain.next(world.now) if isinstance(each, d.Bind)]
+    binds = [each for each in world.scheduler.next(world.now) if isinstance(each, d.Bind)]
     assert len(binds) == 2
     world.remove("CompositePodGroup", "top")
     world.add(a_composite("top", 1), a_gang("h", 2, parent="top"), *pods(2, "h"))
-    assert world.brain.state.queue.entities[next(iter(world.brain.state.queue.entities))].state is EntityState.BINDING
-    assert not [each for each in world.brain.next(world.now) if isinstance(each, d.Bind)]
+    (entity,) = world.scheduler.view().queue()
+    assert entity.state is EntityState.BINDING
+    assert not [each for each in world.scheduler.next(world.now) if isinstance(each, d.Bind)]
     answer(world, binds, accepted=True)
     settle(world)
     assert len(world.bound()) == 4

@@ -24,7 +24,7 @@ def a_full_node(priority: int = 1) -> TestWorld:
 def asked_for(world: TestWorld, size: int = 1) -> tuple[SchedulerState, QueuedEntity, GroupRequest]:
     """The gang `g` of so many pods, not yet tried."""
     world.add(a_gang("g", size, priority=5), *pods(size, "g", priority=5))
-    state = world.brain.state
+    state = world.scheduler.state
     (entity,) = state.queue.entities.values()
     return state, entity, request_of(entity, state.shape_of, state.domain_of)
 
@@ -78,8 +78,8 @@ def test_a_plan_that_the_checker_refuses_is_dropped_and_counted(monkeypatch: pyt
 
 def test_possible_victims_that_are_just_being_bound_are_noted():
     world = a_world([a_node("n0", cpu=2)]).add(*pods(2, name="low", priority=1))
-    world.brain.next(world.now)  # their binds are in flight
-    state = world.brain.state
+    world.scheduler.next(world.now)  # their binds are in flight
+    state = world.scheduler.state
     world.add(a_gang("g", 1, priority=5), a_pod("g-0", "g", priority=5))
     entity = next(entity for key, entity in state.queue.entities.items() if key.name == "g")
     assert choose_victims(state, entity, request_of(entity, state.shape_of, state.domain_of), 0.0) is None

@@ -20,8 +20,8 @@ def test_a_proof_that_holds_is_accepted_and_counted():
     found = world.condition("PodGroup", "g")
     assert found is not None
     assert found.reason == "Unschedulable"
-    assert world.brain.take_proofs() == {"accepted": 1}
-    assert world.brain.take_proofs() == {}
+    assert world.scheduler.take_proofs() == {"accepted": 1}
+    assert world.scheduler.take_proofs() == {}
 
 
 def test_a_rejected_proof_is_not_said_and_evicts_nobody(monkeypatch: pytest.MonkeyPatch):
@@ -32,19 +32,19 @@ def test_a_rejected_proof_is_not_said_and_evicts_nobody(monkeypatch: pytest.Monk
     assert found.reason == "PlacementNotGuaranteed"
     assert found.message.startswith("no placement found within the budget, one may exist")
     assert world.evicted() == []
-    assert world.brain.take_proofs() == {"rejected": 1}
+    assert world.scheduler.take_proofs() == {"rejected": 1}
 
 
 def test_an_accepted_proof_lets_the_gang_preempt():
     world = a_gang_that_needs_room(priority=100).run()
     assert world.evicted() == ["low"]
-    assert world.brain.take_proofs()["accepted"] >= 1
+    assert world.scheduler.take_proofs()["accepted"] >= 1
 
 
 def test_a_proof_that_is_too_large_to_check_is_counted_as_unchecked(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(confirm, "MOST_WORK", 0)
     world = a_gang_that_needs_room().run()
-    assert world.brain.take_proofs() == {"unchecked": 1}
+    assert world.scheduler.take_proofs() == {"unchecked": 1}
     found = world.condition("PodGroup", "g")
     assert found is not None
     assert found.reason == "Unschedulable"
@@ -56,4 +56,4 @@ def test_a_pod_that_its_volumes_hold_back_keeps_its_own_message():
     found = world.condition("Pod", "p")
     assert found is not None
     assert found.message == '0/1 nodes are available: persistentvolumeclaim "data" not found.'
-    assert world.brain.take_proofs() == {"unchecked": 1}
+    assert world.scheduler.take_proofs() == {"unchecked": 1}

@@ -36,12 +36,12 @@ def test_replacements_for_a_lost_node_stay_in_the_domain():
 
 
 def entity_of(world: TestWorld, name: str) -> QueuedEntity:
-    return next(entity for key, entity in world.brain.state.queue.entities.items() if key.name == name)
+    return next(entity for key, entity in world.scheduler.state.queue.entities.items() if key.name == name)
 
 
 def test_a_pod_on_its_own_requests_one_seat():
     world = a_world([a_node("n0")]).add(a_pod("p"))
-    state = world.brain.state
+    state = world.scheduler.state
     request = request_of(entity_of(world, "p"), state.shape_of, state.domain_of)
     assert isinstance(request, PodGroupRequest)
     assert (request.minimum, request.bound, [member.uid for member in request.members]) == (1, 0, ["pod-p"])
@@ -50,7 +50,7 @@ def test_a_pod_on_its_own_requests_one_seat():
 def test_a_tree_requests_its_existing_groups_with_what_is_bound_and_where():
     world = a_world([a_node("n0", rack="r0")]).add(a_composite("top", 1), a_gang("g", 2, parent="top", topology=RACK))
     world.add(a_pod("g-0", "g", node="n0"), a_pod("g-1", "g"), a_pod("orphan", "missing"))
-    state = world.brain.state
+    state = world.scheduler.state
     request = request_of(entity_of(world, "top"), state.shape_of, state.domain_of)
     assert isinstance(request, CompositeRequest)
     (leaf,) = request.children
@@ -62,7 +62,7 @@ def test_a_tree_requests_its_existing_groups_with_what_is_bound_and_where():
 def test_pods_are_requested_in_the_order_in_which_they_are_placed():
     world = a_world([a_node("n0")]).add(a_gang("g", 1, priority=None))
     world.add(a_pod("late", "g", created=9), a_pod("early", "g", created=1), a_pod("vip", "g", priority=5, created=9))
-    request = current_request(world.brain.state, entity_of(world, "g"))
+    request = current_request(world.scheduler.state, entity_of(world, "g"))
     assert isinstance(request, PodGroupRequest)
     assert [member.name for member in request.members] == ["vip", "early", "late"]
 
@@ -70,15 +70,15 @@ def test_pods_are_requested_in_the_order_in_which_they_are_placed():
 def test_shapes_are_looked_up_again_when_a_selector_tells_pods_apart():
     world = a_world([a_node("n0")]).add(a_gang("g", 1), a_pod("a", "g", labels={"app": "a"}))
     world.add(a_pod("b", "g", labels={"app": "b"}, affinity=near(HOSTNAME, app="a")))
-    request = current_request(world.brain.state, entity_of(world, "g"))
+    request = current_request(world.scheduler.state, entity_of(world, "g"))
     assert isinstance(request, PodGroupRequest)
-    epochs = {world.brain.state.forest.members[member.uid].shape_epoch for member in request.members}
-    assert epochs == {len(world.brain.state.cluster.pod_counts.keys)}
+    epochs = {world.scheduler.state.forest.members[member.uid].shape_epoch for member in request.members}
+    assert epochs == {len(world.scheduler.state.cluster.pod_counts.keys)}
 
 
 def test_an_evaluation_changes_nothing_and_explains_a_failure():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("big", cpu=2))
-    state = world.brain.state
+    state = world.scheduler.state
     used = state.cluster.used.tobytes()
     evaluation = evaluate(state, entity_of(world, "big"))
     assert isinstance(evaluation.verdict, Infeasible)
@@ -90,7 +90,7 @@ def test_an_evaluation_changes_nothing_and_explains_a_failure():
 
 def test_seats_nominated_for_others_are_taken():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("p"), a_pod("other"))
-    state, entity, other = world.brain.state, entity_of(world, "p"), entity_of(world, "other")
+    state, entity, other = world.scheduler.state, entity_of(world, "p"), entity_of(world, "other")
     assert isinstance(evaluate(state, entity).verdict, Placed)
     shape = state.shape_of(state.forest.members["pod-other"])
     state.nominations.nominate(Nomination("pod-other", shape, "n0", 0, other.key))
@@ -101,20 +101,20 @@ def test_seats_nominated_for_others_are_taken():
 def test_an_entity_is_evaluated_without_certain_pods():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("there", node="n0"), a_pod("p"))
     entity = entity_of(world, "p")
-    assert isinstance(evaluate(world.brain.state, entity).verdict, Infeasible)
-    assert isinstance(evaluate(world.brain.state, entity, evicted=["pod-there"]).verdict, Placed)
+    assert isinstance(evaluate(world.scheduler.state, entity).verdict, Infeasible)
+    assert isinstance(evaluate(world.scheduler.state, entity, evicted=["pod-there"]).verdict, Placed)
 
 
 def test_domains_are_counted_for_groups_with_a_topology_constraint():
     world = a_world([a_node(f"n{i}", cpu=i + 1, rack=f"r{i}") for i in range(3)])
     world.add(a_gang("g", 2, topology=RACK), *pods(2, "g"))
-    domains = evaluate(world.brain.state, entity_of(world, "g")).domains
+    domains = evaluate(world.scheduler.state, entity_of(world, "g")).domains
     assert (domains.domains, domains.feasible) == (3, 2)
 
 
 def test_a_pod_waits_for_volumes_while_a_claim_of_it_is_unbound():
     world = a_world([a_node("n0")]).add(using("data", name="p"), a_pod("plain"))
-    state = world.brain.state
+    state = world.scheduler.state
     assert not waits_for_volumes(state, state.forest.members["pod-p"])  # the claim does not exist
     world.add(a_claim("data"))
     assert waits_for_volumes(state, state.forest.members["pod-p"])

@@ -19,14 +19,14 @@ S = EntityState
 
 def state_of(world: TestWorld, name: str) -> EntityState | None:
     """The state of the entity of this name, None if it is not queued; what must hold between two cycles holds."""
-    world.brain.state.check()
-    queued = world.brain.state.queue.entities.values()
+    world.scheduler.state.check()
+    queued = world.scheduler.state.queue.entities.values()
     return next((entity.state for entity in queued if entity.key.name == name), None)
 
 
 def cycle(world: TestWorld) -> list[d.Bind]:
     """Run cycles until one decides binds, or nothing; what it decided is not carried out."""
-    while decisions := world.brain.next(world.now):
+    while decisions := world.scheduler.next(world.now):
         if binds := [decision for decision in decisions if isinstance(decision, d.Bind)]:
             return binds
     return []
@@ -154,16 +154,16 @@ def test_04_unschedulable_to_active_when_its_own_group_changes():
 
 def test_04_unschedulable_to_active_when_the_fallback_timer_runs_out():
     world = in_state(S.UNSCHEDULABLE)
-    due = world.brain.state.queue.next_due()
+    due = world.scheduler.state.queue.next_due()
     assert due is not None
 
     world.now = due - 0.001
     world.run()
-    assert world.brain.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 1
+    assert world.scheduler.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 1
     world.now = due
     world.run()
 
-    assert world.brain.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 2
+    assert world.scheduler.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 2
 
 
 @pytest.mark.parametrize("state", [S.ACTIVE, S.UNSCHEDULABLE, S.BACKOFF, S.PREEMPTING])
@@ -173,7 +173,7 @@ def test_05_any_without_binds_to_incomplete_when_a_gated_member_arrives(state: E
     world.add(a_pod("held", "g", priority=5, gates=["example.com/hold"]))
 
     assert state_of(world, "g") is S.INCOMPLETE
-    assert world.brain.state.preemptions.entities() == []
+    assert world.scheduler.state.preemptions.entities() == []
 
 
 @pytest.mark.parametrize("state", [S.ACTIVE, S.UNSCHEDULABLE, S.BACKOFF, S.PREEMPTING])
@@ -184,7 +184,7 @@ def test_05_any_without_binds_to_incomplete_when_a_part_is_deleted(state: Entity
     world.remove(*gone)
 
     assert state_of(world, "g") is S.INCOMPLETE
-    assert world.brain.state.preemptions.entities() == []
+    assert world.scheduler.state.preemptions.entities() == []
 
 
 def test_05_binding_to_incomplete_only_when_the_last_bind_is_answered():
@@ -281,7 +281,7 @@ def test_10_any_to_removed_when_its_pods_are_gone(state: EntityState):
         world.remove("Pod", name)
 
     assert state_of(world, "g") is None
-    assert world.brain.state.preemptions.entities() == []
+    assert world.scheduler.state.preemptions.entities() == []
     assert cycle(world) == []
 
 
@@ -302,7 +302,7 @@ def test_11_unschedulable_to_backoff_when_it_failed_three_times_within_a_second(
 
 def test_12_backoff_to_active_when_its_timer_runs_out():
     world = in_state(S.BACKOFF)
-    due = world.brain.state.queue.entities[EntityKey("PodGroup", "ns", "g")].due
+    due = world.scheduler.state.queue.entities[EntityKey("PodGroup", "ns", "g")].due
     assert due > world.now
     world.add(a_node("n1", cpu=8))
 
@@ -338,7 +338,7 @@ def test_13_preempting_to_active_when_an_eviction_is_refused_or_the_nominated_no
     for event in (events.EvictionFailed("pod-old", "forbidden"), events.ObjectDeleted("Node", "", "n0", "node-n0")):
         world = in_state(S.PREEMPTING)
 
-        world.brain.handle(event, world.now)
+        world.scheduler.handle(event, world.now)
 
         assert state_of(world, "g") is S.ACTIVE
 
@@ -380,7 +380,7 @@ def test_14_any_to_binding_when_the_tree_takes_in_a_group_whose_binds_are_in_fli
     world.add(a_gang("b", 1, priority=5, parent="c"))
 
     assert (state_of(world, "c"), state_of(world, "b")) == (S.BINDING, None)
-    assert world.brain.state.preemptions.entities() == []
+    assert world.scheduler.state.preemptions.entities() == []
 
 
 def test_14_the_tree_leaves_binding_when_the_bind_it_took_in_is_answered():
@@ -388,7 +388,7 @@ def test_14_the_tree_leaves_binding_when_the_bind_it_took_in_is_answered():
     world.add(a_gang("b", 1, priority=5, parent="c"))
     assert cycle(world) == [], "no cycle while binds are in flight"
 
-    carry_out(world, [d.Bind(world.brain.state.forest.members["pod-b-0"].ref, "for-b")])
+    carry_out(world, [d.Bind(world.scheduler.state.forest.members["pod-b-0"].ref, "for-b")])
 
     assert state_of(world, "c") is S.ACTIVE
     assert sorted(bind.pod.name for bind in cycle(world)) == ["a-0", "a-1"]

@@ -91,7 +91,7 @@ def test_pods_bound_to_a_node_that_was_deleted_meanwhile_count_when_it_is_back()
     api.execute()
     api.answer()
     api.deliver()
-    group = api.brain.state.forest.members["pod-g-0"].group
+    group = api.scheduler.state.forest.members["pod-g-0"].group
     assert group is not None
     assert group.bound == 0
 

@@ -55,7 +55,7 @@ def forbid(world: TestWorld, name: str) -> None:
 
     def evict(ref: ObjectRef) -> None:
         if ref.name == name:
-            world.brain.handle(events.EvictionFailed(ref.uid, "forbidden"), world.now)
+            world.scheduler.handle(events.EvictionFailed(ref.uid, "forbidden"), world.now)
         else:
             delete(ref)
 
@@ -78,7 +78,7 @@ def test_a_preemptor_that_is_deleted_before_the_deletes_gives_everything_back(ki
 
     assert world.evicted() == []
     assert marked(world) == set()
-    assert not world.brain.state.nominations
+    assert not world.scheduler.state.nominations
 
 
 def test_room_held_for_a_deleted_preemptor_is_free_for_others():
@@ -201,7 +201,7 @@ def test_a_plan_that_can_no_longer_hold_parks_its_root_with_a_reason():
 def test_pods_that_are_just_being_bound_are_asked_to_leave_as_soon_as_they_are():
     world = a_world([a_node("n0", cpu=1)])
     world.add(a_pod("low", priority=LOW))
-    bind = next(x for x in world.brain.next(0.0) if isinstance(x, d.Bind))
+    bind = next(x for x in world.scheduler.next(0.0) if isinstance(x, d.Bind))
     world.add(a_pod("vip", priority=HIGH))
     while world.step():
         pass

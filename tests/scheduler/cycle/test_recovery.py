@@ -131,7 +131,7 @@ def test_members_on_a_node_that_does_not_exist_count_when_it_comes_back():
     world.add(a_gang("g", 2), *pods(2, "g")).run()
     world.remove("Node", "n0")
     world.restart()
-    group = world.brain.state.forest.members["pod-g-0"].group
+    group = world.scheduler.state.forest.members["pod-g-0"].group
     assert group is not None
     assert group.bound == 0
 
@@ -149,6 +149,6 @@ def test_a_gang_that_lost_members_with_their_node_waits_for_others_after_a_resta
     world.add(pods(4, "g")[3])
     world.restart()
 
-    (entity,) = world.brain.state.queue.entities.values()
+    (entity,) = world.scheduler.state.queue.entities.values()
 
     assert entity.state is EntityState.INCOMPLETE

@@ -41,7 +41,7 @@ def test_a_composite_reports_for_its_own_level():
 
 def test_a_condition_and_an_event_are_written_once_for_each_group():
     world = a_world([a_node("n0")]).add(a_composite("top", 1), a_gang("g", 1, parent="top"), *pods(1, "g"))
-    state = world.brain.state
+    state = world.scheduler.state
     (entity,) = state.queue.entities.values()
     assert entity.group is not None
     groups = list(entity.group.subtree())
@@ -54,21 +54,21 @@ def test_a_condition_and_an_event_are_written_once_for_each_group():
 def test_what_a_pod_says_already_is_not_written_again():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("big", cpu=2)).run()
     world.restart()
-    member = world.brain.state.forest.members["pod-big"]
+    member = world.scheduler.state.forest.members["pod-big"]
     message = world.condition("Pod", "big").message
-    assert list(report_pod(world.brain.state, member, message)) == []
-    assert len(list(report_pod(world.brain.state, member, "something else"))) == 2
+    assert list(report_pod(world.scheduler.state, member, message)) == []
+    assert len(list(report_pod(world.scheduler.state, member, "something else"))) == 2
 
 
 def test_notes_of_events_are_cut_where_the_api_cuts_them():
     world = a_world([a_node("n0")]).add(a_pod("p"))
-    written = list(report_pod(world.brain.state, world.brain.state.forest.members["pod-p"], "x" * 2000))
+    written = list(report_pod(world.scheduler.state, world.scheduler.state.forest.members["pod-p"], "x" * 2000))
     assert [len(each.note) for each in written if isinstance(each, d.RecordEvent)] == [MOST_NOTE]
 
 
 def test_nominations_are_cleared_on_the_pods_that_have_one():
     world = a_world([a_node("n0")]).add(a_gang("g", 2), *pods(2, "g"))
-    world._replace_status(world.brain.state.forest.members["pod-g-1"].ref, nominated_node_name="n0")
-    (entity,) = world.brain.state.queue.entities.values()
-    cleared = list(clear_nominations(world.brain.state, entity))
-    assert cleared == [d.Nominate(world.brain.state.forest.members["pod-g-1"].ref, "")]
+    world._replace_status(world.scheduler.state.forest.members["pod-g-1"].ref, nominated_node_name="n0")
+    (entity,) = world.scheduler.state.queue.entities.values()
+    cleared = list(clear_nominations(world.scheduler.state, entity))
+    assert cleared == [d.Nominate(world.scheduler.state.forest.members["pod-g-1"].ref, "")]

@@ -47,7 +47,7 @@ def a_world_with_that_rule() -> TestWorld:
         "profiles": [profile],
     }
     world = a_world()
-    world.brain = Scheduler(load(document, extra=[AfterTheDatabase]))
+    world.scheduler = Scheduler(load(document, extra=[AfterTheDatabase]))
     world.restart()
     return world.add(a_node("n0", cpu=4))
 
@@ -104,12 +104,12 @@ def test_a_pod_that_asks_for_less_than_before_makes_room():
 def test_a_node_update_that_changes_nothing_wakes_nobody():
     world = a_world([a_node("n0", cpu=1)])
     world.add(a_pod("waits", cpu=2)).run()
-    before = world.brain.state.version
+    before = world.scheduler.state.version
 
     world.add(a_node("n0", cpu=1))
 
-    assert world.brain.state.version == before
-    assert not world.brain.state.signals.pending
+    assert world.scheduler.state.version == before
+    assert not world.scheduler.state.signals.pending
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ def test_a_root_without_a_priority_takes_the_lowest_of_its_members_and_places_th
 def test_members_that_arrive_while_binds_are_in_flight_wait_for_them():
     world = a_world([a_node("n0", cpu=8)])
     world.add(a_gang("g", 2), *pods(2, "g"))
-    binds = [x for x in world.brain.next(world.now) if isinstance(x, d.Bind)]
+    binds = [x for x in world.scheduler.next(world.now) if isinstance(x, d.Bind)]
     assert len(binds) == 2
     world.add(a_pod("late", "g"))
-    assert not [x for x in world.brain.next(world.now) if isinstance(x, d.Bind)]
+    assert not [x for x in world.scheduler.next(world.now) if isinstance(x, d.Bind)]
 
     for bind in binds:
         world._carry_out(bind)
@@ -173,10 +173,10 @@ def test_freed_room_wakes_a_waiting_gang_without_a_timer():
     world = a_world([a_node("n0", cpu=4)])
     world.add(*[a_pod(f"old-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 4), *pods(4, "g")).run()
-    attempts = next(r for r in world.brain.view().queue() if r.key.name == "g").attempts
+    attempts = next(r for r in world.scheduler.view().queue() if r.key.name == "g").attempts
     world.remove("Pod", "old-0")
     world.run()
-    assert next(r for r in world.brain.view().queue() if r.key.name == "g").attempts == attempts, (
+    assert next(r for r in world.scheduler.view().queue() if r.key.name == "g").attempts == attempts, (
         "not enough: not tried"
     )
 
@@ -192,7 +192,7 @@ def test_a_child_that_grows_beside_a_running_tree_costs_no_attempts_until_it_is_
     world.add(*pods(1, "first")).run()
     for i in range(4):
         world.add(a_pod(f"later-{i}", "later")).run()
-    root = next(r for r in world.brain.view().queue() if r.key.name == "root")
+    root = next(r for r in world.scheduler.view().queue() if r.key.name == "root")
     assert root.attempts <= 1
     world.wait(3)
     assert world.condition("PodGroup", "later").message == "4 of 5 members exist"
@@ -206,7 +206,7 @@ def test_members_of_an_incomplete_child_do_not_wake_a_tree_that_failed_for_anoth
     world = a_world([a_node("n0", cpu=2)])
     world.add(a_composite("root", 1), a_gang("big", 2, parent="root"), a_gang("slow", 5, parent="root"))
     world.add(*pods(2, "big", cpu=4)).run()
-    root = next(iter(world.brain.view().queue()))
+    root = next(iter(world.scheduler.view().queue()))
     attempts = root.attempts
     for i in range(4):
         world.add(a_pod(f"slow-{i}", "slow")).run()

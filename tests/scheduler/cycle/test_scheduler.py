@@ -21,7 +21,7 @@ from tests.build.scheduler import a_world
 def test_the_queue_orders_by_priority_then_age_then_uid():
     world = a_world()
     world.add(a_pod("b", created=1), a_pod("a", created=2), a_pod("top", priority=5, created=9))
-    assert [root.key.name for root in world.brain.view().queue()] == ["top", "b", "a"]
+    assert [root.key.name for root in world.scheduler.view().queue()] == ["top", "b", "a"]
 
 
 def test_a_thousand_delivery_orders_of_one_backlog_give_the_same_decisions():
@@ -50,17 +50,17 @@ def test_nothing_is_decided_before_the_first_lists_are_complete():
 
 def test_the_next_cycle_is_due_now_while_something_is_in_line_and_else_when_a_timer_runs_out():
     world = a_world([a_node("n0", cpu=1)])
-    assert world.brain.wake_at(0.0) is None
+    assert world.scheduler.wake_at(0.0) is None
     world.add(a_pod("big", cpu=2))
-    assert world.brain.wake_at(0.0) == 0.0
+    assert world.scheduler.wake_at(0.0) == 0.0
     world.run()
-    assert world.brain.wake_at(0.0) == 60.0
+    assert world.scheduler.wake_at(0.0) == 60.0
 
 
 def test_alike_pods_are_placed_in_one_cycle_on_the_nodes_they_would_get_one_by_one():
     nodes = [a_node(f"n{i}", cpu=i + 1) for i in range(3)]
     together = a_world(nodes).add(*pods(5))
-    binds = [each for each in together.brain.next(0.0) if isinstance(each, d.Bind)]
+    binds = [each for each in together.scheduler.next(0.0) if isinstance(each, d.Bind)]
     one_by_one = a_world(nodes)
     for pod in pods(5):
         one_by_one.add(pod).run()
@@ -69,7 +69,7 @@ def test_alike_pods_are_placed_in_one_cycle_on_the_nodes_they_would_get_one_by_o
 
 def test_of_alike_pods_those_without_room_are_tried_one_by_one():
     world = a_world([a_node("n0", cpu=2)]).add(*pods(4))
-    decisions = world.brain.next(0.0)
+    decisions = world.scheduler.next(0.0)
     assert len([each for each in decisions if isinstance(each, d.Bind)]) == 2
     assert [each.about.name for each in decisions if isinstance(each, d.SetCondition)] == ["pod-2", "pod-3"]
 
@@ -77,37 +77,37 @@ def test_of_alike_pods_those_without_room_are_tried_one_by_one():
 def test_a_pass_that_the_checker_refuses_is_done_one_by_one(monkeypatch: pytest.MonkeyPatch):
     world = a_world([a_node("n0", cpu=2)]).add(*pods(2))
     monkeypatch.setattr(module, "validate", lambda *args: "wrong")
-    binds = [each for each in world.brain.next(0.0) if isinstance(each, d.Bind)]
+    binds = [each for each in world.scheduler.next(0.0) if isinstance(each, d.Bind)]
     assert len(binds) == 2
 
 
 def test_pods_of_another_shape_or_of_a_group_end_a_pass():
     world = a_world([a_node("n0", cpu=8)])
     world.add(a_pod("a", created=1), a_pod("b", created=2), a_pod("other", cpu=2, created=3), a_pod("c", created=4))
-    first = world.brain.next(0.0)
+    first = world.scheduler.next(0.0)
     assert [each.pod.name for each in first if isinstance(each, d.Bind)] == ["a", "b"]
-    second = world.brain.next(0.0)
+    second = world.scheduler.next(0.0)
     assert [each.pod.name for each in second if isinstance(each, d.Bind)] == ["other"]
 
 
 def test_attempts_without_a_decision_are_followed_by_others_in_the_same_cycle():
     world = a_world([a_node("n0", cpu=1)]).add(*pods(3, name="big", cpu=2)).run()
-    for entity in list(world.brain.state.queue.entities.values()):
-        world.brain.state.queue.activate(entity)
-    assert world.brain.next(0.0) == []
-    assert world.brain.state.queue.peek() is None
+    for entity in list(world.scheduler.state.queue.entities.values()):
+        world.scheduler.state.queue.activate(entity)
+    assert world.scheduler.next(0.0) == []
+    assert world.scheduler.state.queue.peek() is None
 
 
 def test_events_are_taken_in_between_when_many_attempts_decide_nothing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MOST_SILENT_ATTEMPTS", 2)
     monkeypatch.setattr(module, "MOST_IN_ONE_PASS", 1)
     world = a_world([a_node("n0", cpu=1)]).add(*pods(3, name="big", cpu=2)).run()
-    for entity in list(world.brain.state.queue.entities.values()):
-        world.brain.state.queue.activate(entity)
-    assert world.brain.next(0.0) == []
-    assert world.brain.wake_at(0.0) == 0.0
+    for entity in list(world.scheduler.state.queue.entities.values()):
+        world.scheduler.state.queue.activate(entity)
+    assert world.scheduler.next(0.0) == []
+    assert world.scheduler.wake_at(0.0) == 0.0
 
 
 def test_pending_pods_are_counted_whatever_holds_them():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("runs", node="n0"), a_pod("waits"), a_gang("g", 2), *pods(1, "g"))
-    assert world.brain.pending() == 2
+    assert world.scheduler.pending() == 2

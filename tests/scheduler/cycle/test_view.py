@@ -11,11 +11,11 @@ from tests.build.scheduler import a_world
 
 
 def a_view(world) -> SchedulerView:
-    return world.brain.view()
+    return world.scheduler.view()
 
 
 def evaluated(world) -> list[DomainsEvaluated]:
-    return world.brain.take_domains()
+    return world.scheduler.take_domains()
 
 
 def racks():
@@ -68,8 +68,8 @@ def test_every_preemption_attempt_is_handed_out_once():
     world.add(*[a_pod(f"low-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=100), *pods(2, "g", priority=100)).run()
 
-    assert world.brain.take_preemptions() == [PreemptionAttempt("podgroup", NOMINATED, pods=2, disruptions=2)]
-    assert world.brain.take_preemptions() == []
+    assert world.scheduler.take_preemptions() == [PreemptionAttempt("podgroup", NOMINATED, pods=2, disruptions=2)]
+    assert world.scheduler.take_preemptions() == []
 
 
 def test_queue_entries_are_pods_and_groups_with_their_pending_pods():
@@ -92,7 +92,7 @@ def test_cache_sizes_count_nodes_and_pods_on_them():
 
 def a_small_view() -> SchedulerView:
     world = a_world([a_node("n0", cpu=4, rack="r0"), a_node("n1", cpu=2)])
-    return world.add(a_pod("runs", node="n0", cpu=1), a_gang("g", 9), *pods(9, "g")).brain.view()
+    return world.add(a_pod("runs", node="n0", cpu=1), a_gang("g", 9), *pods(9, "g")).scheduler.view()
 
 
 def test_groups_pods_and_the_queue():
@@ -123,6 +123,6 @@ def test_amounts_and_seats():
 
 
 def test_an_empty_cluster_has_no_nodes():
-    view = a_world().brain.view()
+    view = a_world().scheduler.view()
     assert not view.has_nodes
     assert view.nodes.tolist() == []

@@ -14,9 +14,9 @@ from tests.build.scheduler import TestWorld, a_world
 
 
 def explained(world: TestWorld, kind: str, name: str) -> Explanation:
-    found = find(world.brain, kind, "ns", name)
+    found = find(world.scheduler, kind, "ns", name)
     assert found is not None
-    return explain(world.brain, found)
+    return explain(world.scheduler, found)
 
 
 def racks(count: int = 4, per_rack: int = 2, cpu: int = 2) -> list[types.Node]:
@@ -46,13 +46,13 @@ def test_a_gang_that_does_not_fit_names_the_nearest_rack_and_what_it_lacks():
 def test_asking_changes_nothing():
     world = a_world(racks())
     world.add(a_gang("g", 5, topology=RACK), *pods(5, "g")).run()
-    before = (world.brain.state.cluster.used.copy(), world.brain.state.cluster.alive.sum())
+    before = (world.scheduler.state.cluster.used.copy(), world.scheduler.state.cluster.alive.sum())
 
     first = explained(world, "PodGroup", "g")
     second = explained(world, "PodGroup", "g")
 
     assert msgspec.json.encode(first) == msgspec.json.encode(second)
-    assert world.brain.state.cluster.alive.sum() == before[1]
+    assert world.scheduler.state.cluster.alive.sum() == before[1]
 
 
 def test_only_changes_that_were_verified_are_suggested():
@@ -231,7 +231,7 @@ def test_a_child_whose_sibling_has_no_pods_yet_is_told_so_on_the_object():
 def test_an_undecided_search_is_told_apart_from_what_cannot_be():
     sizes = [7, 7, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3]
     world = a_world([a_node(f"n{i}", cpu=13) for i in range(5)])
-    world.brain.state.config = replace(world.brain.state.config, budget_steps=1)
+    world.scheduler.state.config = replace(world.scheduler.state.config, budget_steps=1)
     world.add(a_gang("g", len(sizes)), *[a_pod(f"g-{i}", "g", cpu=cpu) for i, cpu in enumerate(sizes)]).run()
     found = explained(world, "PodGroup", "g")
     assert found.verdict == "Undecided"

@@ -20,7 +20,7 @@ def a_busy_state() -> SchedulerState:
     world.add(
         a_gang("g", 3, priority=7), *[a_pod(f"g-{i}", "g", cpu=2, node=f"n{i // 2}", priority=7) for i in range(3)]
     )
-    return world.add(a_pod("solo", cpu=3, node="n0", priority=1), a_pod("idle", cpu=0, node="n0")).brain.state
+    return world.add(a_pod("solo", cpu=3, node="n0", priority=1), a_pod("idle", cpu=0, node="n0")).scheduler.state
 
 
 def short_of(*lacking: tuple[str, int], domain: str = "") -> Shortage:

@@ -26,7 +26,7 @@ G = EntityKey("PodGroup", "ns", "g")
 
 
 def entity_in(world: TestWorld) -> QueuedEntity:
-    (entity,) = world.run().brain.state.queue.entities.values()
+    (entity,) = world.run().scheduler.state.queue.entities.values()
     return entity
 
 
@@ -44,7 +44,7 @@ def an_evaluation(verdict: Infeasible | Undecided) -> Evaluation:
 
 def test_a_gang_that_does_not_fit_names_what_came_nearest():
     world = a_world([a_node("n0", cpu=1)]).add(a_gang("g", 2), *pods(2, "g"))
-    entity, state = entity_in(world), world.brain.state
+    entity, state = entity_in(world), world.scheduler.state
     evaluation = evaluate(state, entity)
     text = sentences.unschedulable_sentence(state, entity, evaluation, first_shortage(evaluation))
     assert text.startswith("podgroup g does not fit: the cluster has 1 of 2 seats")
@@ -52,7 +52,7 @@ def test_a_gang_that_does_not_fit_names_what_came_nearest():
 
 def test_a_tree_names_the_child_that_failed():
     world = a_world([a_node("n0", cpu=1)]).add(a_composite("top", 1), a_gang("g", 2, parent="top"), *pods(2, "g"))
-    entity, state = entity_in(world), world.brain.state
+    entity, state = entity_in(world), world.scheduler.state
     evaluation = evaluate(state, entity)
     text = sentences.unschedulable_sentence(state, entity, evaluation, first_shortage(evaluation))
     assert text.startswith("compositepodgroup top does not fit: podgroup g: the cluster has 1 of 2 seats")
@@ -60,7 +60,7 @@ def test_a_tree_names_the_child_that_failed():
 
 def test_a_pod_repeats_the_message_of_its_diagnosis():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("p", cpu=2))
-    entity, state = entity_in(world), world.brain.state
+    entity, state = entity_in(world), world.scheduler.state
     text = sentences.unschedulable_sentence(state, entity, evaluate(state, entity), None)
     assert text == "pod p does not fit: 0/1 nodes are available: 1 Insufficient cpu"
 
@@ -69,7 +69,7 @@ def test_an_undecided_search_is_not_said_to_be_impossible():
     world = a_world([a_node("n0", cpu=1)]).add(a_gang("g", 2), *pods(2, "g"))
     entity = entity_in(world)
     undecided = an_evaluation(Undecided(SearchStats(5)))
-    text = sentences.unschedulable_sentence(world.brain.state, entity, undecided, None)
+    text = sentences.unschedulable_sentence(world.scheduler.state, entity, undecided, None)
     assert text == "podgroup g was not placed within the search budget, a place may exist"
 
 
@@ -79,7 +79,9 @@ def test_a_group_that_lost_members_runs_below_its_minimum():
     world.add(a_pod("big", cpu=1, priority=9)).run()
     world.add(a_pod("g-2", "g"))
     entity = entity_in(world)
-    text = sentences.unschedulable_sentence(world.brain.state, entity, evaluate(world.brain.state, entity), None)
+    text = sentences.unschedulable_sentence(
+        world.scheduler.state, entity, evaluate(world.scheduler.state, entity), None
+    )
     assert text == "podgroup g runs below its minimum (1 of 2 members are bound), the rest does not fit"
 
 
@@ -89,7 +91,7 @@ def test_a_group_that_lost_members_runs_below_its_minimum():
 def test_a_rack_that_is_too_small_even_when_empty_is_named():
     world = a_world([a_node("n0", cpu=3, rack="r0"), a_node("n1", cpu=2, rack="r1")])
     world.add(a_gang("g", 4, topology=RACK), *pods(4, "g"))
-    entity, state = entity_in(world), world.brain.state
+    entity, state = entity_in(world), world.scheduler.state
     evaluation = evaluate(state, entity)
     text = sentences.why_never(state, evaluation, first_shortage(evaluation))
     assert text == "No rack can hold it as the nodes are: the largest would have 3 seats if it were empty"
@@ -97,7 +99,7 @@ def test_a_rack_that_is_too_small_even_when_empty_is_named():
 
 def test_a_pod_that_is_larger_than_every_node_names_the_resource():
     world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=2)]).add(a_basic("g"), a_pod("p", "g", cpu=4))
-    entity, state = entity_in(world), world.brain.state
+    entity, state = entity_in(world), world.scheduler.state
     evaluation = evaluate(state, entity)
     text = sentences.why_never(state, evaluation, first_shortage(evaluation))
     assert text == "No node is large enough: a pod asks for 4 cpu, the largest node it may use has 2"
@@ -105,7 +107,7 @@ def test_a_pod_that_is_larger_than_every_node_names_the_resource():
 
 def test_what_would_fit_on_empty_nodes_has_no_such_remark():
     world = a_world([a_node("n0", cpu=2)]).add(a_pod("other", node="n0"), a_gang("g", 2), *pods(2, "g"))
-    entity, state = entity_in(world), world.brain.state
+    entity, state = entity_in(world), world.scheduler.state
     evaluation = evaluate(state, entity)
     assert sentences.why_never(state, evaluation, first_shortage(evaluation)) == ""
 
@@ -123,7 +125,9 @@ def test_what_would_fit_on_empty_nodes_has_no_such_remark():
 )
 def test_the_proof_says_why_pods_do_not_fit_together(proof: ExhaustionProof | WeightProof, says: str):
     shortage = Shortage(G, "", "", 1, 2)
-    assert sentences.why_never(a_world([a_node("n0")]).brain.state, an_evaluation(Infeasible(proof)), shortage) == says
+    assert (
+        sentences.why_never(a_world([a_node("n0")]).scheduler.state, an_evaluation(Infeasible(proof)), shortage) == says
+    )
 
 
 # --- preemption and requeueing ---------------------------------------------------------------------
@@ -131,7 +135,7 @@ def test_the_proof_says_why_pods_do_not_fit_together(proof: ExhaustionProof | We
 
 def test_nobody_of_lower_priority_runs():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("other", node="n0", priority=5), a_pod("p", priority=5))
-    entity, state = entity_in(world), world.brain.state
+    entity, state = entity_in(world), world.scheduler.state
     text = sentences.preemption_sentence(state, entity, evaluate(state, entity))
     assert text == "not possible: nothing that runs has a priority below 5"
 
@@ -139,13 +143,13 @@ def test_nobody_of_lower_priority_runs():
 def test_an_undecided_search_evicts_nobody():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("p", cpu=2))
     entity = entity_in(world)
-    text = sentences.preemption_sentence(world.brain.state, entity, an_evaluation(Undecided(SearchStats(5))))
+    text = sentences.preemption_sentence(world.scheduler.state, entity, an_evaluation(Undecided(SearchStats(5))))
     assert text.startswith("not considered: nobody is evicted")
 
 
 def test_a_pod_whose_policy_is_never_does_not_preempt():
     world = a_world([a_node("n0", cpu=1)]).add(a_pod("low", node="n0"), a_pod("p", priority=5, policy="Never"))
-    entity, state = entity_in(world), world.brain.state
+    entity, state = entity_in(world), world.scheduler.state
     text = sentences.preemption_sentence(state, entity, evaluate(state, entity))
     assert text == "not considered: the preemption policy is Never"
 
@@ -154,7 +158,7 @@ def test_the_victims_of_the_next_try_are_named_by_entity():
     world = a_world([a_node("n0", cpu=3)])
     world.add(a_gang("low", 2), *[a_pod(f"low-{i}", "low", node="n0") for i in range(2)], a_pod("solo", node="n0"))
     world.add(a_gang("g", 3, priority=5), *pods(3, "g", priority=5))
-    state = world.brain.state
+    state = world.scheduler.state
     (entity,) = [each for each in state.queue.entities.values() if each.key == G]
     text = sentences.preemption_sentence(state, entity, evaluate(state, entity))
     assert text == (
@@ -164,12 +168,12 @@ def test_the_victims_of_the_next_try_are_named_by_entity():
 
 def test_an_entity_is_requeued_when_it_has_its_seats_or_for_a_tree_a_seat():
     world = a_world([a_node("n0", cpu=1)]).add(a_gang("g", 3, topology=RACK), *pods(3, "g"))
-    request = evaluate(world.brain.state, entity_in(world)).request
+    request = evaluate(world.scheduler.state, entity_in(world)).request
     assert sentences.requeue_sentence(request).startswith(
         "when a change leaves 3 seats for it in one rack, at the latest"
     )
     tree = a_world([a_node("n0", cpu=1)]).add(a_composite("top", 1), a_gang("g", 2, parent="top"), *pods(2, "g"))
-    request = evaluate(tree.brain.state, entity_in(tree)).request
+    request = evaluate(tree.scheduler.state, entity_in(tree)).request
     assert sentences.requeue_sentence(request).startswith("when a change leaves a seat for one of its pods")
 
 

@@ -119,7 +119,7 @@ def test_members_with_another_preemption_policy():
 
 def test_a_fault_is_retried_only_when_an_object_changes():
     world = faulty(a_gang("g", 1, priority=1), a_pod("x", "g", priority=2))
-    root = next(iter(world.brain.view().queue()))
+    root = next(iter(world.scheduler.view().queue()))
     attempts = root.attempts
     world.add(a_node("n1", cpu=4)).run()
     assert root.attempts == attempts

@@ -56,7 +56,7 @@ def test_a_budget_is_violated_only_when_there_is_no_other_way():
     world.add(a_budget("db", 1, app="db"))
     world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH)).run()
     assert world.evicted() == ["a", "b"]
-    assert world.brain.take_preemptions()[-1].budget_violations == 1
+    assert world.scheduler.take_preemptions()[-1].budget_violations == 1
 
 
 def test_a_budget_is_drawn_on_only_as_far_as_it_allows():

@@ -79,5 +79,5 @@ def test_nobody_is_looked_at_as_a_victim_for_what_can_never_fit():
     world.add(*[a_pod(f"low-{i}", node="n0") for i in range(2)])
     world.add(a_gang("g", 2, priority=100), *pods(2, "g", cpu=3, priority=100)).run()
 
-    assert [found.result for found in world.brain.take_preemptions()] == ["no_victims"]
+    assert [found.result for found in world.scheduler.take_preemptions()] == ["no_victims"]
     assert world.evicted() == []

@@ -145,7 +145,7 @@ def test_a_tree_with_a_pod_that_cannot_be_evicted_now_is_no_victim():
 def test_pods_whose_bind_is_in_flight_are_no_victims_yet():
     world = a_world([a_node("n0", cpu=9)])
     world.add(a_pod("new", priority=LOW))
-    world.brain.next(world.now)  # the bind is asked for, and not answered
+    world.scheduler.next(world.now)  # the bind is asked for, and not answered
 
     found = Evictions(world)
 
@@ -179,7 +179,7 @@ def test_the_quorums_of_all_groups_above_a_victim_are_known():
 
 def test_the_index_keeps_the_last_answer_until_something_changes():
     world = with_lows(a_world([a_node("n0", cpu=9)]), ("low", "n0", 1))
-    state, index = world.brain.state, VictimIndex()
+    state, index = world.scheduler.state, VictimIndex()
 
     def ask(version: int = 1, priority: int = HIGH, marked: frozenset[str] = frozenset()) -> object:
         return index.below(priority, state.forest, state.cluster, version, marked=marked, excluded=frozenset())

@@ -20,7 +20,7 @@ def a_state() -> SchedulerState:
     """A node with the label `row=1`, a tree of two gangs and a pod, nothing tried yet."""
     world = a_world([a_node("n0", row="1")]).add(a_composite("tree", 2))
     world.add(a_gang("b", 1, parent="tree"), a_pod("b-0", "b", created=2), a_gang("a", 2, parent="tree"))
-    return world.add(*pods(2, "a", created=1), a_pod("solo")).brain.state
+    return world.add(*pods(2, "a", created=1), a_pod("solo")).scheduler.state
 
 
 def shape_of(state: SchedulerState, name: str) -> Shape:
@@ -50,7 +50,7 @@ def test_the_top_of_a_tree_is_found_from_any_group_in_it():
 
 def test_pods_of_one_shape_are_told_apart_by_a_selector_that_comes_later():
     world = a_world([a_node("n0")]).add(a_pod("web", labels={"app": "web"}), a_pod("db", labels={"app": "db"}))
-    state = world.brain.state
+    state = world.scheduler.state
     assert shape_of(state, "web") is shape_of(state, "db")
     world.add(a_pod("beside", affinity=near(HOSTNAME, app="web")))
     assert shape_of(state, "web") is not shape_of(state, "db")

@@ -15,7 +15,7 @@ from tests.build.suggestions import a_stuck_rack_gang, suggested
 
 def test_asking_leaves_the_world_as_it_was():
     world = a_stuck_rack_gang()
-    cluster = world.brain.state.cluster
+    cluster = world.scheduler.state.cluster
     before = (sorted(cluster.index), cluster.used.tobytes(), len(cluster.pods))
     first = suggested(world, "PodGroup", "g")
     assert suggested(world, "PodGroup", "g") == first
@@ -24,9 +24,9 @@ def test_asking_leaves_the_world_as_it_was():
 
 def a_trial(world: TestWorld, name: str = "g") -> ChangeTrial:
     """Changes for the entity of this name, which does not fit."""
-    state = world.run().brain.state
+    state = world.run().scheduler.state
     (entity,) = [entity for entity in state.queue.entities.values() if entity.key.name == name]
-    return ChangeTrial(world.brain, entity, evaluate(state, entity))
+    return ChangeTrial(world.scheduler, entity, evaluate(state, entity))
 
 
 def a_full_node() -> TestWorld:
@@ -60,12 +60,12 @@ def test_nodes_exist_only_while_they_are_tried():
     trial = a_trial(world)
     node = world.get("Node", "n0")
     with trial.with_nodes([copy_of(node, "more")]):
-        assert "more" in world.brain.state.cluster.index
+        assert "more" in world.scheduler.state.cluster.index
         assert trial.fits()
-    assert "more" not in world.brain.state.cluster.index
+    assert "more" not in world.scheduler.state.cluster.index
     with trial.with_nodes([a_node("n0", cpu=3)]):
         assert trial.fits()
-    assert world.brain.state.cluster.node_objects["n0"] == node
+    assert world.scheduler.state.cluster.node_objects["n0"] == node
 
 
 def test_the_fewest_nodes_that_help_are_found():
