@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muster.api import groups as api
+from muster.scheduler.cycle.due_work import next_due
 from muster.scheduler.interface import decisions as d
 from tests.build.objects import a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
@@ -132,3 +133,36 @@ def test_a_tree_whose_second_child_never_comes_is_given_back_as_a_whole():
     world.add(a_pod("squatter", cpu=2, node="n0")).run()
     world.wait(400)
     assert world.evicted() == ["a-0", "a-1"]
+
+
+def test_a_group_that_is_gone_before_its_wait_is_written_has_nothing_to_say():
+    world = a_world([a_node("n0")]).add(a_gang("g", 2), a_pod("g-0", "g"))
+    assert next_due(world.scheduler.state) == 2.0
+    world.remove("Pod", "g-0")
+    world.remove("PodGroup", "g")
+    assert [each for each in world.wait(30).log if isinstance(each, d.SetCondition)] == []
+
+
+def test_a_tree_that_is_gone_before_its_time_is_over_gives_nothing_back():
+    world = a_world([a_node("n0", cpu=1)]).add(a_gang("g", 2), a_pod("g-0", "g", node="n0", owner="job"))
+    world.add(a_pod("g-1", "g")).run()
+    limit = world.scheduler.state.config.bind_timeout
+    assert next_due(world.scheduler.state) is not None
+    for name in ("g-0", "g-1"):
+        world.remove("Pod", name)
+    world.remove("PodGroup", "g")
+    world.wait(limit + 1)
+    assert world.evicted() == []
+
+
+def test_a_tree_is_bound_in_part_from_the_first_bound_pod_until_its_minimum_is_bound():
+    world = a_world([a_node("n0", cpu=1)]).add(a_gang("g", 2), a_pod("g-0", "g", node="n0"), a_pod("g-1", "g")).run()
+    state, limit = world.scheduler.state, world.scheduler.state.config.bind_timeout
+    assert list(state.checks.due_times(limit)) == [limit]
+    world.add(a_node("n1", cpu=1)).run()
+    assert list(state.checks.due_times(limit)) == []
+
+
+def test_nothing_is_due_when_nothing_waits():
+    world = a_world([a_node("n0", cpu=2)]).add(a_gang("g", 2), *pods(2, "g")).run()
+    assert next_due(world.scheduler.state) is None

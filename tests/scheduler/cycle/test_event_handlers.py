@@ -7,7 +7,9 @@ import itertools
 import pytest
 
 from muster.api import groups as api
-from tests.build.objects import a_composite, a_gang, a_node, a_pod, pods
+from muster.scheduler.interface import events
+from muster.scheduler.interface.keys import EntityKey
+from tests.build.objects import a_budget, a_composite, a_gang, a_node, a_pod, of, pods
 from tests.build.scheduler import a_world
 
 
@@ -77,3 +79,48 @@ def test_deleting_one_group_of_a_cycle_leaves_one_entity_which_is_the_top_of_the
     assert [key.name for key in world.scheduler.state.queue.entities] == ["a"]
     world.add(a_composite("a", 1)).run()
     assert world.bound() == {"g-0": "n0"}
+
+
+def test_disruption_budgets_are_kept_while_they_exist():
+    world = a_world().add(a_budget("b", 1, app="x"))
+    assert list(world.scheduler.state.budgets) == [("ns", "b")]
+    world.remove("PodDisruptionBudget", "b")
+    assert world.scheduler.state.budgets == {}
+
+
+def test_a_workload_that_is_deleted_no_longer_makes_a_tree_invalid():
+    world = a_world([a_node("n0", cpu=4)])
+    body = {"metadata": {"name": "wl", "namespace": "ns", "uid": "wl"}, "spec": {"podGroupTemplates": []}}
+    world.add(of(api.Workload, body), a_gang("g", 1, workload="wl/other"), a_pod("g-0", "g")).run()
+    assert world.bound() == {}
+    world.remove("Workload", "wl")
+    assert world.run().bound() == {"g-0": "n0"}
+
+
+def test_the_deletion_of_a_group_that_was_never_seen_changes_nothing():
+    world = a_world([a_node("n0")]).add(a_pod("g-0", "g"))
+    version = world.scheduler.state.version
+    for name in ("g", "unknown"):
+        world.scheduler.handle(events.ObjectDeleted("PodGroup", "ns", name, "uid"), 0.0)
+    assert world.scheduler.state.version == version
+    assert list(world.scheduler.state.queue.entities) == [EntityKey("PodGroup", "ns", "g")]
+
+
+def test_a_status_that_comes_back_changes_nothing():
+    world = a_world([a_node("n0", cpu=1)]).add(a_gang("g", 2), *pods(2, "g")).run()
+    version = world.scheduler.state.version
+    world.add(world.get("PodGroup", "g"))
+    assert world.scheduler.state.version == version
+
+
+def test_a_group_that_moves_to_another_tree_is_queued_there_alone():
+    world = a_world().add(a_composite("old", 1), a_composite("new", 1), a_gang("g", 1, parent="old"), a_pod("g-0", "g"))
+    assert [key.name for key in world.scheduler.state.queue.entities] == ["old"]
+    world.add(a_gang("g", 1, parent="new"))
+    assert [key.name for key in world.scheduler.state.queue.entities] == ["new"]
+
+
+def test_what_is_left_of_a_tree_that_a_group_leaves_stays_queued():
+    world = a_world().add(a_composite("old", 1), a_gang("g", 1, parent="old"), a_gang("h", 1, parent="old"))
+    world.add(a_pod("g-0", "g"), a_pod("h-0", "h"), a_gang("g", 1))
+    assert sorted(key.name for key in world.scheduler.state.queue.entities) == ["g", "old"]

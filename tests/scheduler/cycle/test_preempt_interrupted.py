@@ -234,3 +234,15 @@ def test_a_whole_unit_leaves_together_with_its_member_on_a_lost_node():
     world.remove("Node", "n1")
     world.add(a_pod("vip", priority=HIGH)).run()
     assert world.evicted() == ["victim-0", "victim-1"]
+
+
+def test_a_group_that_was_to_leave_as_a_whole_is_told_that_it_may_stay():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_gang("low", 2, priority=LOW), *pods(2, "low", priority=LOW)).run()
+    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH))
+    world.step()
+    assert world.condition("PodGroup", "low", api.DISRUPTION_TARGET).status == "True"
+    world.add(a_node("n1", cpu=2)).run()
+    condition = world.condition("PodGroup", "low", api.DISRUPTION_TARGET)
+    assert (condition.status, condition.reason) == ("False", "PreemptionCalledOff")
+    assert world.evicted() == []
