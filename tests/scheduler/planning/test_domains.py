@@ -90,11 +90,13 @@ def test_a_composite_needs_enough_children_that_fit_alone():
     assert by_name(scene, RACK, both.feasible) == {"r1": False, "r2": True}
     assert by_name(scene, RACK, any_.feasible) == {"r1": True, "r2": True}
     assert by_name(scene, RACK, any_.pods) == {"r1": 2 + 1, "r2": 2 + 3 + 1}  # `three` does not count in r1
+    assert by_name(scene, RACK, any_.usage[0]) == {"r1": 3000, "r2": 6000}
 
 
 def test_a_nested_constraint_counts_its_best_inner_domain():
     scene = Scene().nodes(*(a_node(f"a{i}", cpu=1, zone="z1", rack=f"r{i // 2}") for i in range(4)))
     scene.nodes(*(a_node(f"b{i}", cpu=1, zone="z2", rack="r9") for i in range(3)))
+    scene.nodes(*(a_node(f"c{i}", cpu=1, zone="z1") for i in range(9)))  # in no rack
     with a_placement(scene) as placement:
         leaf = scene.uniform("g", 3, topology=RACK)
         found = capacity_of(placement, leaf, TopologyDomains.of(placement, ZONE, None))
@@ -116,6 +118,35 @@ def test_a_pinned_group_has_one_feasible_domain_or_none():
         assert feasible("r2") == ["r2"]
         assert feasible("") == []
         assert feasible("gone") == []
+
+
+def test_a_domain_without_room_for_a_single_pod_is_not_feasible():
+    scene = racks(r1=1, r2=1).running(a_pod("busy", node="r1-0"))
+    done = scene.uniform("g", 2, bound=1, min_count=1, topology=RACK)  # its minimum holds anywhere
+    with a_placement(scene) as placement:
+        domains = TopologyDomains.of(placement, RACK, None)
+        found = feasible_domains(placement, done, domains, capacity_of(placement, done, domains))
+
+    assert [scene.cluster.label_value(RACK, int(value)) for value in found] == ["r2"]
+
+
+def test_a_single_feasible_domain_needs_no_score():
+    scene = racks(r1=2, r2=1)
+    gang = scene.uniform("g", 2, topology=RACK)
+    with a_placement(scene) as placement:
+        domains = TopologyDomains.of(placement, RACK, None)
+        found = ranked(placement, gang, domains, capacity_of(placement, gang, domains))
+
+    assert found == [(0, scene.cluster.label_id(RACK, "r1"))]
+
+
+def test_resources_that_a_domain_does_not_have_do_not_count_for_its_score():
+    scene = Scene().nodes(a_node("a", cpu=4, memory="0", rack="r1"))
+    with a_placement(scene) as placement:
+        domains = TopologyDomains.of(placement, RACK, None)
+        found = score(placement, domains, np.array([1]), np.array([0.0]), np.array([[1000.0], [5.0]]))
+
+    assert found.tolist() == [25]
 
 
 def test_the_score_is_the_share_of_pods_plus_how_full_the_domain_gets():

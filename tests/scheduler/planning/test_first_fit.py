@@ -41,16 +41,25 @@ def test_another_order_is_tried_when_the_first_fails():
     assert placed.tolist() == [[0, 1], [2, 0]]
 
 
+def test_nodes_that_would_be_left_with_the_least_are_tried_too():
+    # By seats alone the first pod goes to the node that both others need.
+    instance = an_instance(a_matrix([[2, 3], [6, 5]], [[2, 3], [1, 3]]), a_leaf("a", 3, s0=1, s1=2))
+
+    placed = pack(instance, Budget(100))
+
+    assert placed is not None
+    assert placed.tolist() == [[0, 1], [2, 0]]
+
+
 def test_a_group_that_may_choose_gets_the_pods_it_prefers_if_they_fit():
-    leaf = a_leaf("a", 2, s1=1, s0=3)  # the large one and the first small one are preferred
+    def counts(free: list[int], **members: int) -> list[int]:
+        placed = pack(an_instance(a_matrix([free], [[1], [4]]), a_leaf("a", 2, **members)), Budget(100))
+        assert placed is not None
+        return placed.sum(axis=1).tolist()
 
-    roomy = pack(an_instance(a_matrix([[5, 5]], [[1], [4]]), leaf), Budget(100))
-    narrow = pack(an_instance(a_matrix([[2, 2]], [[1], [4]]), leaf), Budget(100))
-
-    assert roomy is not None
-    assert narrow is not None
-    assert roomy.sum(axis=1).tolist() == [1, 1]
-    assert narrow.sum(axis=1).tolist() == [0, 2]
+    assert counts([5, 5], s1=1, s0=3) == [1, 1]  # the large one and the first small one are preferred
+    assert counts([2, 2], s1=1, s0=3) == [0, 2]
+    assert counts([5, 5], s0=2, s1=1) == [2, 0]  # the large one is not, though it would go first by size
 
 
 def test_what_does_not_fit_is_not_packed_in_part():

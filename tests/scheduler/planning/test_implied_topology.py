@@ -32,11 +32,15 @@ def test_company_that_runs_already_leaves_the_workers_free_to_choose():
     assert scene.plan(scene.gang("both", *workers)).seats_of("both") == 14
 
 
-def implied(scene: Scene, request: PodGroupRequest | CompositeRequest, place: bool = False) -> list[str]:
+def implied(
+    scene: Scene, request: PodGroupRequest | CompositeRequest, place: bool = False, evicted: str = ""
+) -> list[str]:
     """The keys of the constraints that are added above the first PodGroup."""
     request = scene.fresh(scene.fresh(request))
     with evaluator_of(scene.cluster).trial() as trial:
         placement = PartialPlacement(trial)
+        if evicted:
+            trial.evict(evicted)
         if place:
             placement.place_on(scene.uniform("placed", 1).identical[0], 0)
         found = ImpliedTopology(placement, request)
@@ -73,6 +77,10 @@ def test_pods_that_require_their_own_shape_are_in_one_domain():
 
     assert implied(scene, scene.gang("g", *alike)) == [ZONE]
     assert implied(scene, scene.gang("g", *alike, a_pod("other"))) == []  # this one is free to go elsewhere
+    follower = a_pod("follower", affinity=near(ZONE, app="x"))
+    assert implied(scene, scene.gang("g", *alike, follower)) == []  # requires them and is not one of them
+    free = a_pod("free", labels={"app": "x"})
+    assert implied(scene, scene.gang("g", *alike, free)) == []  # is one of them and requires nothing
 
 
 def test_a_matching_pod_elsewhere_leaves_the_choice():
@@ -82,9 +90,14 @@ def test_a_matching_pod_elsewhere_leaves_the_choice():
 
     assert implied(scene, scene.composite("root", mpi(scene), scene.uniform("plain", 1))) == [ZONE]
     assert implied(scene, scene.composite("root", mpi(scene), other)) == []
+    mixed = scene.gang("mixed", a_pod("m", cpu=2), a_pod("n", labels={"role": "lead"}))
+    assert implied(scene, scene.composite("root", mpi(scene), mixed)) == []
     assert implied(scene, mpi(scene), place=True) == []
+    scene.running(a_pod("plain", node="n0"))
+    assert implied(scene, mpi(scene)) == [ZONE]
     scene.running(a_pod("running", node="n0", labels={"role": "lead"}))
     assert implied(scene, mpi(scene)) == []
+    assert implied(scene, mpi(scene), evicted="pod-running") == [ZONE]
 
 
 @pytest.mark.parametrize(

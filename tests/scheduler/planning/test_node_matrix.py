@@ -24,6 +24,7 @@ def test_each_shape_has_its_own_row():
     assert matrix.request(SHAPES[1]).tolist() == [3]
     assert (matrix.seats(SHAPES[0]).tolist(), matrix.seats(SHAPES[1]).tolist()) == ([3, 4], [2, 3])
     assert large.seats(SHAPES[1]).tolist() == [0, 3]
+    assert not large.limited
 
 
 def test_equal_sets_of_nodes_are_one_object():

@@ -83,6 +83,16 @@ def test_seats_of_a_type_depend_on_what_is_still_free():
     assert instance.seats(instance.free - np.array([[1, 2]]), 0).tolist() == [1, 0]
 
 
+def test_packed_pods_of_a_group_that_may_choose_are_its_own():
+    leaf = a_leaf("a", 2, s0=2, s1=2)
+    instance = an_instance(a_matrix([[9, 9]], [[1], [2]]), leaf)
+
+    small, large = instance.packed(np.array([[0, 1], [1, 0]]))
+
+    assert (small.pods, large.pods) == leaf.identical
+    assert (small.nodes.tolist(), large.nodes.tolist()) == ([1], [0])
+
+
 def test_packed_pods_are_split_between_groups_node_by_node():
     instance = an_instance(a_matrix([[3, 4]], [[1]]), a_leaf("a", 4, s0=4), a_leaf("b", 3, s0=3))
 

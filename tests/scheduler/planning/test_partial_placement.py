@@ -51,6 +51,7 @@ def test_assignments_name_pods_in_order_of_preference_for_each_shape():
         placement.place_on(small, scene.cluster.index["n1"], 2)
         placement.place_on(large, scene.cluster.index["n0"])
         placement.place_on(small, scene.cluster.index["n0"])
+        assert scene.cluster.used[0].tolist() == [4000, 2000]
 
         found = [(assignment.uid, assignment.node) for assignment in placement.assignments()]
 
@@ -61,6 +62,9 @@ def test_everything_since_a_mark_is_undone_together():
     with a_placement(n0=4) as (scene, placement):
         gang = a_mixed_gang(scene)
         small, large = gang.identical
+        placement.trial.place(small.shape, 0)  # not by this placement
+        placement.trial.unplace(small.shape, 0)
+        assert placement.placed(small) == 0
         placement.place_on(small, 0)
         placement.choose_domain(gang, 7)
         used = scene.cluster.used.copy()

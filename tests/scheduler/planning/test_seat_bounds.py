@@ -17,7 +17,7 @@ from muster.scheduler.planning.seat_bounds import (
     seats_at_most,
 )
 from tests.build.cluster import evaluator_of
-from tests.build.objects import HOSTNAME, RACK, ZONE, a_node, a_pod, apart, near
+from tests.build.objects import RACK, ZONE, a_node, a_pod, apart, near
 from tests.build.planning import Scene
 
 
@@ -64,7 +64,13 @@ def test_a_pod_is_repelled_from_the_domains_of_pods_like_itself_only():
     elsewhere = apart(RACK, app="x")
     elsewhere["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["namespaces"] = ["else"]
 
+    unequal, unselective = apart(RACK, app="x"), apart(RACK, app="x")
+    unequal["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["mismatchLabelKeys"] = ["app"]
+    del unselective["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["labelSelector"]
+
     assert (repelled_keys(own), repelled_keys(other)) == ((RACK,), ())
+    for rule in (unequal, unselective):
+        assert repelled_keys(a_pod("p", labels={"app": "x"}, affinity=rule)) == ()
     assert repelled_keys(a_pod("p", labels={"app": "x"}, affinity=elsewhere)) == ()
 
 
@@ -75,10 +81,11 @@ def shape_of(scene: Scene, pod: Any) -> Any:
 
 def test_a_pod_that_requires_another_may_still_get_a_seat_where_it_is_not_feasible_now():
     scene = Scene().nodes(a_node("n0", cpu=4, zone="z0"), a_node("n1", cpu=2, zone="z1"))
+    scene.running(a_pod("busy", cpu=1, node="n0"))
     shape = shape_of(scene, a_pod("p", cpu=1, affinity=near(ZONE, app="x")))
     with evaluator_of(scene.cluster).trial() as trial:
         assert not trial.feasible(shape).any()
-        assert seats_at_most(trial, shape).tolist() == [4, 2]
+        assert seats_at_most(trial, shape).tolist() == [3, 2]
 
 
 def test_a_pod_whose_room_only_shrinks_gets_no_seat_where_it_is_not_feasible_now():
@@ -115,10 +122,14 @@ def test_the_matrix_has_the_requested_rows_and_one_more_for_other_limits():
 
 
 def test_the_matrix_allows_one_pod_a_node_that_repels_its_own():
-    scene = Scene().nodes(a_node("n0", cpu=8), a_node("n1", cpu=8))
-    alone = shape_of(scene, a_pod("alone", cpu=2, labels={"app": "x"}, affinity=apart(HOSTNAME, app="x")))
+    scene = Scene().nodes(a_node("n0", cpu=8, rack="r0"), a_node("n1", cpu=8, rack="r1"), a_node("loose", cpu=8))
+    plain = shape_of(scene, a_pod("plain", cpu=2))
+    alone = shape_of(scene, a_pod("alone", cpu=2, labels={"app": "x"}, affinity=apart(RACK, app="x")))
     with evaluator_of(scene.cluster).trial() as trial:
-        assert node_matrix_of(trial, [alone], ()).seats(alone).tolist() == [1, 1]
+        matrix = node_matrix_of(trial, [alone, plain], ())
+
+    assert matrix.seats(alone).tolist() == [1, 1, 4]  # without the label there is no domain
+    assert matrix.seats(plain).tolist() == [4, 4, 4]
 
 
 def test_the_matrix_shows_what_is_free_on_the_trial():

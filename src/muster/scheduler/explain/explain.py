@@ -175,6 +175,11 @@ def _of_entity(scheduler: Scheduler, entity: QueuedEntity, target: Target, throu
         waiting=len(state.queue.entities),
         condition=_condition(entity.group.obj if entity.group is not None else entity.member),
     )
+    return _not_tried(state, entity, base, target) or _tried(scheduler, entity, base, target, through)
+
+
+def _not_tried(state: SchedulerState, entity: QueuedEntity, base: Explanation, target: Target) -> Explanation | None:
+    """Why an entity, or the child group that was asked about, is not tried at all; None if it is."""
     fault = find_fault(entity.group, state.forest) if entity.group is not None else None
     if fault is not None:
         text = f"{name_of(entity)} cannot be scheduled as it is: {fault.message}"
@@ -192,6 +197,14 @@ def _of_entity(scheduler: Scheduler, entity: QueuedEntity, target: Target, throu
             text = f"{kind_word(asked.key.kind)} {asked.key.name} waits: {own[1]}"
             wakes = "when the missing pods and groups are created; its tree starts without it meanwhile if it can"
             return _with(base, entity, state, own[0], text, None, wakes=wakes)
+    return None
+
+
+def _tried(
+    scheduler: Scheduler, entity: QueuedEntity, base: Explanation, target: Target, through: Through
+) -> Explanation:
+    """What the planner finds for an entity now."""
+    state = scheduler.state
     evaluation = evaluate(state, entity)
     if isinstance(evaluation.verdict, Placed):
         ahead = f"; {base.position - 1} ahead of it in the queue may take the room first" if base.position > 1 else ""
