@@ -53,7 +53,7 @@ def test_every_line_is_read_as_it_was_written():
 
 def test_a_log_that_is_run_again_gives_the_same_decisions():
     found = replayed(a_log())
-    assert (found.events, found.turns, found.decisions, found.difference) == (5, 1, 2, None)
+    assert (found.events, found.cycles, found.decisions, found.difference) == (5, 1, 2, None)
 
 
 def test_empty_lines_are_skipped():

@@ -1,4 +1,4 @@
-"""What the objects of an entity are told after an attempt: conditions and events, each once."""
+"""Conditions and events on the objects of an entity after an attempt, each once."""
 
 from __future__ import annotations
 
