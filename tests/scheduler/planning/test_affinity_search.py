@@ -168,3 +168,74 @@ def test_an_anchor_is_tried_in_one_node_of_each_domain():
         assert not search.place_minimum(request, None)
 
         assert search.orders == 3  # workers have no feasible node of their own
+
+
+def only_anchors(search: AffinitySearch) -> AffinitySearch:
+    search._every_order = lambda alternative: False  # type: ignore[method-assign]
+    return search
+
+
+def test_the_rest_is_placed_around_the_anchor_in_rounds():
+    scene = zones(2, 4)
+    chain = [
+        a_pod("d", labels={"tier": "d"}, affinity=near(ZONE, tier="c")),
+        a_pod("c", labels={"tier": "c"}, affinity=near(ZONE, tier="b")),
+        a_pod("b", labels={"tier": "b"}, affinity=near(ZONE, tier="a")),
+        a_pod("a", labels={"tier": "a"}),
+    ]
+    with a_search(scene, scene.gang("chain", *chain)) as (search, request):
+        assert only_anchors(search).place_minimum(request, None)
+        found = {one.node for one in search.placement.assignments()}
+
+    assert found == {"n1"}  # the other zone is too small for all of them
+
+
+def test_a_failed_anchor_is_undone_and_costs_steps():
+    scene = zones(2, 2)
+    workers = [a_pod(f"w{i}", affinity=near(ZONE, role="lead")) for i in range(2)]
+    with a_search(scene, scene.gang("g", *workers, a_pod("l", labels={"role": "lead"}))) as (search, request):
+        assert not only_anchors(search).place_minimum(request, None)
+
+        assert search.placement.count == 0
+        assert search.budget.spent == affinity_search.STEP_COST * (1 + 2 + 2 * 2)  # each anchor, and what it placed
+
+
+def test_the_number_of_anchors_is_limited(monkeypatch: Any):
+    monkeypatch.setattr(affinity_search, "MOST_ANCHORS", 2)
+    scene = zones(1, 1, 1, 1)
+    gang = scene.gang("g", a_pod("w", affinity=near(ZONE, role="lead")), a_pod("l", labels={"role": "lead"}))
+    with a_search(scene, gang) as (search, request):
+        assert not only_anchors(search).place_minimum(request, None)
+        assert search.orders == 2
+
+
+def test_several_equal_pods_on_one_node_are_found_without_anchors(monkeypatch: Any):
+    monkeypatch.setattr(affinity_search, "MOST_ANCHORS", 0)
+    scene = zones(1, 4)
+    workers = [a_pod(f"w{i}", affinity=near(ZONE, role="lead")) for i in range(3)]
+    with a_search(scene, scene.gang("g", *workers, a_pod("l", labels={"role": "lead"}))) as (search, request):
+        assert search.place_minimum(request, None)
+        assert {one.node for one in search.placement.assignments()} == {"n1"}
+        assert search.placement.count == 4
+
+
+def test_pods_that_must_be_placed_anyway_are_placed_first_where_room_only_shrinks(monkeypatch: Any):
+    monkeypatch.setattr(affinity_search, "MOST_ANCHORS", 0)
+    scene = Scene().nodes(*(a_node(f"n{i}", cpu=2) for i in range(5)))
+    rule = apart(HOSTNAME, app="x")
+    pods = [a_pod(f"p{i}", labels={"app": "x"}, affinity=rule, cpu=1 + i % 2) for i in range(6)]
+    with a_search(scene, scene.gang("six", *pods), steps=100_000) as (search, request):
+        search._ruled_out = lambda alternative: False  # type: ignore[method-assign]
+        assert not search.place_minimum(request, None)
+        assert search.complete
+        assert search.budget.spent < 400  # every order of six pods on five nodes would be thousands
+
+
+def test_limits_are_inclusive(monkeypatch: Any):
+    monkeypatch.setattr(affinity_search, "MOST_LEAVES", 1)
+    monkeypatch.setattr(affinity_search, "DEEPEST", 2)
+    monkeypatch.setattr(affinity_search, "MOST_ANCHORS", 0)
+    scene = zones(2)
+    gang = scene.gang("g", a_pod("w", affinity=near(ZONE, role="lead")), a_pod("l", labels={"role": "lead"}))
+    with a_search(scene, gang) as (search, request):
+        assert search.place_minimum(request, None)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -120,3 +124,64 @@ def test_only_as_many_pods_are_placed_as_are_needed():
     assert isinstance(placed, np.ndarray)
     assert placed.sum() == 2
     assert is_sound(instance, placed)
+
+
+def fits(free: list[list[int]], pods: list[list[int]]) -> bool:
+    """Whether the pods fit on the nodes, by trying every node for every pod. `free` is [node][row]."""
+    if not pods:
+        return True
+    for node in free:
+        if all(have >= take for have, take in zip(node, pods[0], strict=True)):
+            node[:] = [have - take for have, take in zip(node, pods[0], strict=True)]
+            found = fits(free, pods[1:])
+            node[:] = [have + take for have, take in zip(node, pods[0], strict=True)]
+            if found:
+                return True
+    return False
+
+
+def some_fit(free: list[list[int]], pods: list[list[int]], need: int) -> bool:
+    return any(fits([list(node) for node in free], list(chosen)) for chosen in combinations(pods, need))
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("choose", [False, True])
+def test_small_instances_are_decided_as_by_trying_everything(rows: int, choose: bool):
+    rng = random.Random(rows + 10 * choose)
+    answers: Counter[str] = Counter()
+    for _ in range(120):
+        requests = [[rng.randint(1, 5) for _ in range(rows)] for _ in range(rng.randint(2, 3))]
+        nodes = rng.randint(2, 3)
+        free = [[rng.randint(3, 9) for _ in range(nodes)] for _ in range(rows)]
+        counts = {f"s{at}": rng.randint(1, 3) for at in range(len(requests))}
+        pods = [requests[int(shape[1:])] for shape, count in counts.items() for _ in range(count)]
+        need = rng.randint(1, len(pods)) if choose else len(pods)
+        instance = an_instance(a_matrix(free, requests), a_leaf("g", need, **counts))
+
+        answer = decide(instance, Budget(100_000))
+
+        possible = some_fit([list(node) for node in zip(*free, strict=True)], pods, need)
+        assert isinstance(answer, np.ndarray) is possible, (free, requests, counts, need)
+        if isinstance(answer, np.ndarray):
+            assert is_sound(instance, answer)
+            assert answer.sum() == need
+        elif isinstance(answer, DualCertificate):
+            assert answer.available < answer.required
+        answers[type(answer).__name__] += 1
+    assert len(answers) > 1
+
+
+def test_rounded_fractions_spare_the_search_of_large_instances():
+    # Four kinds of node and three of pod: the weights leave fractions, and their whole parts almost suffice.
+    rng = random.Random(4)
+    free = [[rng.choice((13, 17, 19, 23)) for _ in range(60)]]
+    counts = {"s0": 30, "s1": 40, "s2": 55}
+    instance = an_instance(a_matrix(free, [[7], [6], [5]]), a_leaf("g", 125, **counts))
+    budget = Budget(3000)
+
+    placed = decide(instance, budget)
+
+    assert isinstance(placed, np.ndarray)
+    assert is_sound(instance, placed)
+    assert placed.sum(axis=1).tolist() == [30, 40, 55]
+    assert budget.spent < 800

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from muster.scheduler.placement.verdict import Budget, DomainsEvaluated
-from muster.scheduler.planning.greedy import Greedy, highest_priority, pending_below
+from muster.scheduler.planning.greedy import WORTH_COUNTING, Greedy, highest_priority, pending_below
 from muster.scheduler.planning.partial_placement import PartialPlacement
 from tests.build.cluster import evaluator_of
 from tests.build.objects import BLOCK, RACK, a_node, a_pod, apart, near
@@ -277,3 +277,59 @@ def test_pods_and_priority_of_a_tree_are_those_that_may_be_placed():
 
     assert (pending_below(tree), highest_priority(tree)) == (5, 7)
     assert highest_priority(scene.uniform("empty", 0, bound=1, min_count=1)) == 0
+
+
+def test_children_that_depend_on_each_other_are_tried_in_rounds():
+    scene = Scene().nodes(a_node("n0", cpu=9))
+    rule = near("kubernetes.io/hostname", role="lead")
+    follower = scene.gang("follower", a_pod("f", cpu=3, affinity=rule), a_pod("f2", cpu=2))
+    leader = scene.gang("leader", a_pod("l", cpu=1, labels={"role": "lead"}))
+    tree = scene.fresh(scene.fresh(scene.composite("root", follower, leader)))
+    with a_planner(scene) as greedy:
+        assert [child.key.name for child in greedy.ordered_children(tree)] == ["follower", "leader"]  # type: ignore[arg-type]
+        assert greedy.place_minimum(tree, None)
+        assert greedy.placement.count == 3
+
+
+def test_a_large_gang_that_fits_exactly_is_placed():
+    for count in (WORTH_COUNTING, WORTH_COUNTING + 4):
+        scene = slots(count)
+        with a_planner(scene) as greedy:
+            assert greedy.place_minimum(scene.uniform("g", count), None)
+
+
+def test_extras_help_to_compare_domains_and_are_not_placed_with_the_minimum():
+    scene = racks(r1=3, r2=4, r3=9)
+    gang = scene.gang("g", *(a_pod(f"p{i}", cpu=f"{990 + i}m") for i in range(4)), min_count=2, topology=RACK)
+    with a_planner(scene) as greedy:
+        assert greedy.place_minimum(gang, None)
+        assert greedy.placement.count == 2
+        ((_, value),) = greedy.placement.domains
+        assert scene.cluster.label_value(RACK, value) == "r2"  # all four fit, and it gets fuller than r3
+
+
+def test_a_domain_chosen_for_extras_is_recorded():
+    scene = racks(r1=1, r2=3)
+    done = scene.uniform("done", 3, bound=2, min_count=2, topology=RACK)
+    with a_planner(scene) as greedy:
+        greedy.add_extras(done, None)
+        assert [(group, scene.cluster.label_value(RACK, value)) for group, value in greedy.placement.domains] == [
+            (done, "r2")
+        ]
+
+
+def test_children_and_extras_are_added_at_every_level():
+    scene = slots(9)
+    first, second = scene.uniform("first", 3, min_count=1), scene.uniform("second", 2)
+    mid = scene.composite("mid", first, second, min_groups=1)
+    running = scene.composite(
+        "running", scene.uniform("r", 0, bound=1, min_count=1), scene.uniform("late", 1), min_groups=1
+    )
+    root = scene.composite("root", mid, running, min_groups=2)
+    with a_planner(scene) as greedy:
+        assert greedy.place_minimum(root, None)
+        assert greedy.placement.count == 1
+        greedy.add_children(root, None, lambda *_: False)
+        assert greedy.placement.count == 1 + 2 + 1
+        greedy.add_extras(root, None)
+        assert greedy.placement.count == 3 + 2 + 1

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from muster.scheduler.placement.verdict import Infeasible, Placed
-from tests.build.objects import RACK, a_node, a_pod
+import pytest
+
+from muster.scheduler.placement.request import GroupRequest
+from muster.scheduler.placement.verdict import Budget, DomainsEvaluated, Infeasible, Placed, Undecided
+from muster.scheduler.planning.node_matrix import NodeSet
+from muster.scheduler.planning.plan import plan
+from muster.scheduler.planning.tree_search import TreeSearch
+from tests.build.cluster import evaluator_of
+from tests.build.objects import RACK, ZONE, a_node, a_pod, near
 from tests.build.planning import Scene, racks, slots
 
 
@@ -172,3 +179,109 @@ def test_members_in_two_domains_are_a_clear_fault_of_that_group_only():
     assert isinstance(alone, Infeasible)
     assert "r1, r2" in alone.proof.shortages[0].lacking[0][0]
     assert beside.seats_of("fine") == 2
+
+
+def test_a_single_pod_gets_the_best_node_without_any_step():
+    scene = Scene().nodes(a_node("n0", cpu=4), a_node("n1", cpu=2))
+    budget = Budget(0)
+    with evaluator_of(scene.cluster).trial() as trial:
+        verdict = plan(scene.uniform("one", 1), trial, budget)
+
+    assert isinstance(verdict, Placed)
+    assert [(one.uid, one.node, one.index) for one in verdict.assignments] == [("uid-one-0", "n0", 0)]
+    assert [key.name for key in verdict.placed_groups] == ["one"]
+    assert budget.spent == 0
+
+
+def test_a_single_pod_without_a_node_is_refused_with_a_proof():
+    scene = slots(2)
+
+    verdict = scene.plan(scene.uniform("one", 1, cpu=2)).verdict
+
+    assert isinstance(verdict, Infeasible)
+    assert isinstance(scene.plan(scene.uniform("few", 1, min_count=2)).verdict, Infeasible)
+
+
+def test_a_placement_names_satisfied_groups_and_chosen_domains():
+    scene = racks(r1=1, r2=3)
+    new = scene.uniform("new", 2, topology=RACK)
+    before = scene.uniform("before", 0, bound=1, min_count=1)
+    failed = scene.uniform("failed", 9)
+
+    verdict = scene.plan(scene.composite("root", new, before, failed, min_groups=2)).verdict
+
+    assert isinstance(verdict, Placed)
+    assert {key.name for key in verdict.placed_groups} == {"root", "new", "before"}
+    assert [(key.name, value) for key, value in verdict.domains] == [("new", "r2")]
+
+
+def test_a_satisfied_request_is_placed_if_anything_can_be_added():
+    scene = slots(2)
+    full, room = (scene.uniform(name, 1, cpu=cpu, bound=1, min_count=1) for name, cpu in (("full", 2), ("room", 1)))
+    tree = scene.composite("root", full, room, min_groups=1)
+
+    assert scene.plan(tree).seats_of("room") == 1
+    without_extras = scene.plan(tree, extras=False)
+    assert without_extras.seats_of("room") == 1
+    assert isinstance(scene.plan(full).verdict, Infeasible)
+
+
+def test_the_domains_that_were_evaluated_are_counted_once():
+    scene = racks(r1=1, r2=1)
+    evaluated = DomainsEvaluated("profile")
+
+    verdict = scene.plan(scene.uniform("g", 2, topology=RACK), evaluated=evaluated).verdict
+
+    assert isinstance(verdict, Infeasible)
+    assert (evaluated.profile, evaluated.domains, evaluated.feasible) == ("profile", 2, 0)
+
+
+def test_without_steps_nothing_is_claimed():
+    scene = Scene().nodes(a_node("n0", cpu=10), a_node("n1", cpu=10), a_node("n2", cpu=10))
+    sizes = {"a": 6, "b": 5, "c": 5, "d": 4, "e": 4, "f": 3, "g": 3}
+    gang = scene.gang("mix", *(a_pod(name, cpu=cpu) for name, cpu in sizes.items()))
+
+    assert scene.plan(gang).placed
+    verdict = scene.plan(gang.with_members(gang.members), steps=1).verdict
+
+    assert isinstance(verdict, Undecided | Placed)
+    tight = scene.gang("tight", *(a_pod(f"t{i}", cpu=cpu) for i, cpu in enumerate((7, 7, 7, 4, 3, 2))))
+    assert isinstance(scene.plan(tight, steps=1).verdict, Undecided)
+
+
+def test_dependent_pods_are_placed_where_counts_put_them_if_their_rules_allow_it():
+    # Greedy placement puts the pods with the port on the nodes that the large ones need.
+    scene = Scene().nodes(a_node("n0", cpu=4), a_node("n1", cpu=3), a_node("n2", cpu=1))
+    port = {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}}
+    gang = scene.gang(
+        "g", a_pod("p0", cpu=1, **port), a_pod("p1", cpu=1, **port), a_pod("l0", cpu=3), a_pod("l1", cpu=3)
+    )
+
+    assert scene.plan(gang).seats_of("g") == 4
+
+
+def test_a_child_that_was_searched_for_in_vain_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch):
+    searched: list[str] = []
+    solve = TreeSearch.solve
+
+    def recorded(self: TreeSearch, request: GroupRequest, nodes: NodeSet) -> object:
+        searched.append(request.key.name)
+        return solve(self, request, nodes)
+
+    monkeypatch.setattr(TreeSearch, "solve", recorded)
+    scene = slots(3)
+    equal = [scene.uniform(f"g{i}", 3) for i in range(3)]
+
+    assert scene.plan(scene.composite("root", scene.uniform("one", 1), *equal, min_groups=1)).placed
+    assert len(searched) == 1
+
+
+def test_a_key_that_affinity_implies_is_searched_by_domain():
+    scene = Scene().nodes(*(a_node(f"n{i}", cpu=2, zone=f"z{i // 2}") for i in range(4)))
+    rule = near(ZONE, role="lead")
+    pods = [a_pod(f"w{i}", affinity=rule) for i in range(3)]
+    gang = scene.gang("g", *pods, a_pod("l", cpu=1, labels={"role": "lead"}))
+
+    assert len(scene.plan(gang).values_of("g", ZONE)) == 1
+    more = scene.gang("h", *pods, a_pod("w3", affinity=rule), a_pod("l", cpu=1, labels={"role": "lead"}))
+    assert isinstance(scene.plan(more).verdict, Infeasible)

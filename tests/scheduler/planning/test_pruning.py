@@ -167,3 +167,40 @@ def test_groups_that_do_not_compete_exceed_nothing():
     assert not exceeded(matrix, large)
     assert not exceeded(matrix, large, pinned)
     assert not exceeded(matrix, large, a_leaf("free", 9, s0=9))
+
+
+def test_every_other_group_there_is_looked_at():
+    matrix, domains = racks_of([4], [4], [9])
+    nodes = matrix.everywhere(np.array([True, True, False]))
+    elsewhere, zoned = (a_leaf("e", 1, "zone", s0=1), domains[3], False), (a_leaf("z", 1, "zone", s0=1), nodes, False)
+
+    def comparable(*rest: Task) -> bool:
+        tried = DomainSymmetry(matrix).tried_domains(a_leaf("g", 2, "rack", s0=2), nodes, rest, ())
+        tried.add(domains[1])
+        return tried.has_symmetric(domains[2])
+
+    assert comparable(elsewhere)
+    assert not comparable(elsewhere, zoned)
+    assert not comparable((a_leaf("in-one", 1, s0=1), domains[1], True))  # it may use the first domain only
+
+
+def test_a_pin_below_a_group_counts_too():
+    matrix, domains = racks_of([4], [4])
+    pinned = a_leaf("p", 1, s0=1).with_topology("rack", ("1",))
+    parent = CompositeRequest(EntityKey("C", "ns", "p"), 2, (a_leaf("f", 1, "rack", s0=1), pinned))
+
+    assert not symmetric(matrix, domains[1], domains[2], None, ((parent, matrix.everywhere(), True),))
+
+
+def test_what_other_groups_take_of_a_domain_is_not_left():
+    matrix, domains = racks_of([5], [5])
+    mixed = [a_leaf(f"g{i}", 3, "rack", s0=1, s1=2) for i in range(2)]  # at least 5 each
+
+    assert not exceeded(matrix, *mixed)
+    assert exceeded(matrix, *mixed, scoped=(ScopedRequest(a_leaf("there", 1, s0=1), domains[1]),))
+
+
+def test_a_group_that_may_choose_takes_its_smallest_pods_at_least():
+    matrix, _ = racks_of([1], [1])
+
+    assert not exceeded(matrix, *(a_leaf(f"g{i}", 1, "rack", s0=1, s1=1) for i in range(2)))

@@ -7,6 +7,8 @@ import pytest
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest
 from muster.scheduler.placement.verdict import Budget, Infeasible
+from muster.scheduler.planning import tree_search
+from muster.scheduler.planning.exact import BudgetSpent
 from muster.scheduler.planning.node_matrix import NodeMatrix
 from muster.scheduler.planning.tree_search import Found, NotFound, TreeSearch
 from tests.build.matrices import a_leaf, a_matrix
@@ -270,3 +272,45 @@ def test_equal_children_are_one_alternative(need: int):
     root = a_composite("root", need, *small)
 
     assert len(placed(found(matrix, root, steps=60))) == need
+
+
+def test_a_search_says_how_many_domains_it_tried():
+    matrix = a_matrix([[4, 4, 4]], [[1]], rack=[1, 2, 3])
+    groups = [a_leaf(f"g{i}", 3, "rack", s0=3) for i in range(3)]
+
+    answer = solve(matrix, a_composite("root", 4, *groups, a_leaf("two", 2, "rack", s0=2)))
+
+    assert isinstance(answer, NotFound)
+    assert (answer.complete, answer.counted) == (True, False)
+    assert answer.tried_domains > 0
+
+
+def test_the_group_with_the_fewest_alternatives_is_decided_first():
+    matrix = a_matrix([[2, 4, 4]], [[1]], rack=[1, 2, 3])
+    search = TreeSearch(matrix, Budget(2000))
+    few, many = a_leaf("few", 3, "rack", s0=3), a_leaf("many", 1, "rack", s0=1)
+    choice = a_composite("choice", 1, *(a_leaf(f"c{i}", 1, s0=1) for i in range(4)))
+    everywhere = matrix.everywhere()
+
+    assert search._alternatives((few, everywhere, False)) < search._alternatives((many, everywhere, False))
+    assert search._alternatives((few, everywhere, True))[0] == 1
+    assert search._alternatives((choice, everywhere, False))[0] == 5
+    assert search._alternatives((few, everywhere, False))[1] < search._alternatives((many, everywhere, False))[1]
+
+
+def test_one_hard_corner_gets_half_of_the_steps_that_are_left(monkeypatch: pytest.MonkeyPatch):
+    given: list[int] = []
+
+    def recorded(instance: object, budget: Budget) -> BudgetSpent:
+        given.append(budget.limit)
+        return BudgetSpent()
+
+    monkeypatch.setattr(tree_search, "decide", recorded)
+    search = TreeSearch(a_matrix([[4, 4]], [[3], [2]]), Budget(1000))
+
+    answer = search.solve(a_leaf("g", 3, s0=2, s1=1), search.matrix.everywhere())
+
+    assert isinstance(answer, NotFound)
+    assert not answer.complete
+    (limit,) = given
+    assert 400 < limit < 500
