@@ -61,8 +61,8 @@ class Difference(msgspec.Struct, frozen=True):
         )
 
 
-class Replayed(msgspec.Struct, frozen=True):
-    """What a replay found."""
+class Replayed(msgspec.Struct, frozen=True, rename={"cycles": "turns"}):
+    """What a replay found. `muster replay -o json` calls the cycles turns."""
 
     events: int
     cycles: int
