@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.scheduler.cycle import preempt, requeue
-from muster.scheduler.cycle.report import MOST_NOTE, report_groups
+from muster.scheduler.cycle.report import report_groups
 from muster.scheduler.groups.group import RUNNING, Group
 from muster.scheduler.groups.validity import INVALID, find_fault
-from muster.scheduler.interface.decisions import Decision, Evict, RecordEvent
+from muster.scheduler.interface.decisions import MOST_NOTE, Decision, Evict, RecordEvent
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status import waiting
