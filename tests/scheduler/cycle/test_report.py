@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from muster.scheduler.cycle.report import MOST_NOTE, clear_nominations, report_groups, report_pod
+from muster.scheduler.cycle.report import clear_nominations, report_groups, report_pod
 from muster.scheduler.interface import decisions as d
+from muster.scheduler.interface.decisions import MOST_NOTE
 from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import a_world
 
