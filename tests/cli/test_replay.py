@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,8 @@ def test_an_honest_log_is_proven_equal(tmp_path: Path, capsys: pytest.CaptureFix
 
     assert run(["replay", str(log)]) == exits.OK
     assert "byte for byte" in capsys.readouterr().out
+    assert run(["replay", str(log), "-o", "json"]) == exits.OK
+    assert set(json.loads(capsys.readouterr().out)) == {"events", "turns", "decisions", "difference"}
 
 
 def test_the_first_difference_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

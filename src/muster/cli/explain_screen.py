@@ -10,7 +10,7 @@ from muster.cli.ages import age
 from muster.scheduler.status.messages import domain_text, have_text, short_key
 
 if TYPE_CHECKING:
-    from muster.scheduler.explain.explanation import Domain, Explanation, Holder, Level, Rule
+    from muster.scheduler.explain.explanation import Domain, Explanation, Holder, Level, Rejection
 
 MOST_LEVELS = 16
 
@@ -108,7 +108,7 @@ def _domain(domain: Domain) -> str:
 # --- the rest --------------------------------------------------------------------------------------
 
 
-def _rules(rules: tuple[Rule, ...], pending: int, width: int) -> Iterator[str]:
+def _rules(rules: tuple[Rejection, ...], pending: int, width: int) -> Iterator[str]:
     yield f"Nodes that cannot take one more of its pods, of {rules[0].of}:"
     for rule in rules:
         whose = f" (for {rule.pods} of its pods, such as {rule.pod})" if rule.pods < pending else ""

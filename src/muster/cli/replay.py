@@ -30,7 +30,7 @@ def command(ctx: click.Context, log: Path, output_format: str) -> None:
             found = replay(lines, _scheduler)
     except (BadLog, ValueError) as error:
         raise exits.Failure(f"{log}: {error}", exits.BAD_INPUT) from error
-    what = f"{found.events} events, {found.turns} turns, {found.decisions} decisions"
+    what = f"{found.events} events, {found.cycles} turns, {found.decisions} decisions"
     if found.difference is None:
         output.write(found, output_format, lambda: f"The same decisions, byte for byte ({what}).")
         return

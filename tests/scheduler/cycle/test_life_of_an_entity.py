@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from muster.scheduler.interface import decisions as d
+from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import EntityState
 from tests.build.objects import a_claim, a_class, a_composite, a_gang, a_node, a_pod, using
@@ -143,6 +144,14 @@ def test_04_unschedulable_to_active_when_a_node_gained_room():
     assert state_of(world, "g") is S.ACTIVE
 
 
+def test_04_unschedulable_to_active_when_its_own_group_changes():
+    world = in_state(S.UNSCHEDULABLE)
+
+    world.add(a_gang("g", 1, priority=5))
+
+    assert state_of(world, "g") is S.ACTIVE
+
+
 def test_04_unschedulable_to_active_when_the_fallback_timer_runs_out():
     world = in_state(S.UNSCHEDULABLE)
     due = world.scheduler.state.queue.next_due()
@@ -162,6 +171,17 @@ def test_05_any_without_binds_to_incomplete_when_a_gated_member_arrives(state: E
     world = in_state(state)
 
     world.add(a_pod("held", "g", priority=5, gates=["example.com/hold"]))
+
+    assert state_of(world, "g") is S.INCOMPLETE
+    assert world.scheduler.state.preemptions.entities() == []
+
+
+@pytest.mark.parametrize("state", [S.ACTIVE, S.UNSCHEDULABLE, S.BACKOFF, S.PREEMPTING])
+@pytest.mark.parametrize("gone", [("PodGroup", "g"), ("Pod", "g-1")], ids=["group", "member"])
+def test_05_any_without_binds_to_incomplete_when_a_part_is_deleted(state: EntityState, gone: tuple[str, str]):
+    world = in_state(state)
+
+    world.remove(*gone)
 
     assert state_of(world, "g") is S.INCOMPLETE
     assert world.scheduler.state.preemptions.entities() == []
@@ -312,6 +332,15 @@ def test_13_preempting_to_active_when_room_is_found_elsewhere():
 
     assert [bind.pod.name for bind in cycle(world)] == ["first"]
     assert state_of(world, "g") is S.ACTIVE
+
+
+def test_13_preempting_to_active_when_an_eviction_is_refused_or_the_nominated_node_is_lost():
+    for event in (events.EvictionFailed("pod-old", "forbidden"), events.ObjectDeleted("Node", "", "n0", "node-n0")):
+        world = in_state(S.PREEMPTING)
+
+        world.scheduler.handle(event, world.now)
+
+        assert state_of(world, "g") is S.ACTIVE
 
 
 # --- 14: a tree takes in a group whose binds are in flight -----------------------------------------

@@ -1,4 +1,4 @@
-"""A parked pod is tried again because of what changed, not because time passed."""
+"""Where an entity belongs in the queue after a change, and which changes requeue which entity."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import msgspec
 import numpy as np
 import pytest
 
+from muster.scheduler.cycle.requeue import capacity_of
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.framework.plugin import DependsOn, Plugin
+from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface.cluster_events import NODE_LABELS, POD_GONE, POD_PLACED, STORAGE
 from muster.scheduler.plugins.node_affinity import NodeAffinity
 from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from muster.scheduler.plugins.volume_binding import VolumeBinding
+from muster.scheduler.queue.entity import CapacityHint
 from muster.scheduler.runtime.config import load
-from tests.build.objects import ZONE, a_node, a_pod
+from tests.build.objects import RACK, ZONE, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -132,3 +135,110 @@ def test_a_rule_about_a_nodes_load_may_be_cured_by_more_load():
         requeue_on = frozenset((POD_PLACED, POD_GONE))
 
     assert Crowded().requeue_events == {POD_PLACED}
+
+
+def test_a_gated_member_holds_its_whole_gang():
+    world = a_world([a_node("n0", cpu=8)])
+    world.add(a_gang("g", 2), *pods(2, "g"), a_pod("held", "g", gates=["example.com/hold"]))
+    world.wait(3)
+    assert world.bound() == {}
+    assert world.condition("PodGroup", "g").reason == "SchedulingGated"
+
+    world.add(a_pod("held", "g")).run()
+
+    assert len(world.bound()) == 3
+
+
+def test_a_root_without_a_priority_takes_the_lowest_of_its_members_and_places_the_highest_first():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_gang("g", 1, priority=None), a_pod("low", "g", priority=1), a_pod("high", "g", priority=9)).run()
+
+    assert set(world.bound()) == {"high"}
+
+
+def test_members_that_arrive_while_binds_are_in_flight_wait_for_them():
+    world = a_world([a_node("n0", cpu=8)])
+    world.add(a_gang("g", 2), *pods(2, "g"))
+    binds = [x for x in world.scheduler.next(world.now) if isinstance(x, d.Bind)]
+    assert len(binds) == 2
+    world.add(a_pod("late", "g"))
+    assert not [x for x in world.scheduler.next(world.now) if isinstance(x, d.Bind)]
+
+    for bind in binds:
+        world._carry_out(bind)
+    world.run()
+
+    assert "late" in world.bound()
+
+
+def test_freed_room_wakes_a_waiting_gang_without_a_timer():
+    world = a_world([a_node("n0", cpu=4)])
+    world.add(*[a_pod(f"old-{i}", node="n0") for i in range(2)])
+    world.add(a_gang("g", 4), *pods(4, "g")).run()
+    attempts = next(r for r in world.scheduler.view().queue() if r.key.name == "g").attempts
+    world.remove("Pod", "old-0")
+    world.run()
+    assert next(r for r in world.scheduler.view().queue() if r.key.name == "g").attempts == attempts, (
+        "not enough: not tried"
+    )
+
+    world.remove("Pod", "old-1")
+    world.run()
+
+    assert len(world.bound("g")) == 4
+
+
+def test_a_child_that_grows_beside_a_running_tree_costs_no_attempts_until_it_is_complete():
+    world = a_world([a_node("n0", cpu=16)])
+    world.add(a_composite("root", 1), a_gang("first", 1, parent="root"), a_gang("later", 5, parent="root"))
+    world.add(*pods(1, "first")).run()
+    for i in range(4):
+        world.add(a_pod(f"later-{i}", "later")).run()
+    root = next(r for r in world.scheduler.view().queue() if r.key.name == "root")
+    assert root.attempts <= 1
+    world.wait(3)
+    assert world.condition("PodGroup", "later").message == "4 of 5 members exist"
+
+    world.add(a_pod("later-4", "later")).run()
+
+    assert len(world.bound("later")) == 5, "bound at once: no backoff was earned"
+
+
+def test_members_of_an_incomplete_child_do_not_wake_a_tree_that_failed_for_another_reason():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_composite("root", 1), a_gang("big", 2, parent="root"), a_gang("slow", 5, parent="root"))
+    world.add(*pods(2, "big", cpu=4)).run()
+    root = next(iter(world.scheduler.view().queue()))
+    attempts = root.attempts
+    for i in range(4):
+        world.add(a_pod(f"slow-{i}", "slow")).run()
+    assert root.attempts == attempts
+
+
+def test_a_pod_that_has_the_name_of_another_is_queued_in_its_place():
+    world = a_world().add(a_pod("p"))
+    pod = a_pod("p")
+    world.add(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid="second")))
+    (entity,) = world.scheduler.state.queue.entities.values()
+    assert entity.uid == "second"
+
+
+def test_capacity_is_counted_in_all_and_in_the_largest_domain():
+    world = a_world([a_node(f"n{i}", cpu=i + 1, rack=f"r{i // 2}") for i in range(3)]).add(a_pod("p"))
+    state = world.scheduler.state
+    shape = state.shape_of(state.forest.members["pod-p"])
+    assert capacity_of(state, CapacityHint(shape, 1)) == (6, 6)
+    assert capacity_of(state, CapacityHint(shape, 1, RACK)) == (3, 6)
+    assert capacity_of(state, CapacityHint(shape, 1, "no/such-label")) == (0, 0)
+
+
+def test_a_weak_hint_asks_only_whether_a_changed_node_has_a_seat():
+    world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=4)]).add(a_pod("p", cpu=2)).run()
+    state = world.scheduler.state
+    hint = CapacityHint(state.shape_of(state.forest.members["pod-p"]), 1, weak=True)
+    state.signals.nodes.clear()
+    assert capacity_of(state, hint) == (0, 0)
+    state.signals.capacity(state.cluster.index["n0"])
+    assert capacity_of(state, hint) == (0, 0)
+    state.signals.capacity(state.cluster.index["n1"])
+    assert capacity_of(state, hint)[0] > 0

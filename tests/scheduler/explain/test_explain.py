@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from muster.api import types
-from muster.scheduler.explain.explain import explain, find
+from muster.scheduler.explain.explain import explain, find, find_of_job
 from muster.scheduler.explain.explanation import Explanation
 from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
@@ -237,3 +237,48 @@ def test_an_undecided_search_is_told_apart_from_what_cannot_be():
     assert found.verdict == "Undecided"
     assert "a place may exist" in found.sentence
     assert found.preemption.startswith("not considered: nobody is evicted for a placement that may exist")
+
+
+def test_what_is_unknown_is_not_found():
+    world = a_world([a_node("n0")]).add(a_pod("p", "missing"))
+    assert find(world.scheduler, "Pod", "ns", "nobody") is None
+    assert find(world.scheduler, "PodGroup", "ns", "nothing") is None
+    assert find(world.scheduler, "PodGroup", "ns", "missing") is None
+    assert find_of_job(world.scheduler, "ns", "no-job") is None
+
+
+def test_a_job_is_explained_by_its_pending_pods():
+    world = (
+        a_world([a_node("n0", cpu=1)]).add(a_pod("runs", node="n0", owner="train"), a_pod("waits", owner="train")).run()
+    )
+    target = find_of_job(world.scheduler, "ns", "train")
+    assert target is not None
+    assert explain(world.scheduler, target).sentence.startswith("pod waits does not fit")
+
+
+def test_a_job_that_runs_is_explained_by_its_group():
+    world = a_world([a_node("n0", cpu=2)]).add(a_gang("g", 2), *pods(2, "g", owner="train")).run()
+    target = find_of_job(world.scheduler, "ns", "train")
+    assert target is not None
+    assert explain(world.scheduler, target).sentence == "podgroup g waits for nothing: 2 of 2 members are bound"
+
+
+def test_a_pod_whose_group_does_not_exist_waits_for_it():
+    world = a_world([a_node("n0")]).add(a_pod("p", "missing")).run()
+    found = explained(world, "Pod", "p")
+    assert found.verdict == "WaitingForPodGroup"
+    assert "podgroup missing does not exist, with 1 pod waiting for it" in found.sentence
+
+
+def test_a_child_that_its_tree_starts_without_waits_for_its_own_members():
+    world = a_world([a_node("n0", cpu=1)]).add(a_composite("top", 1), a_gang("a", 2, parent="top"), *pods(2, "a"))
+    world.add(a_gang("b", 2, parent="top"), *pods(1, "b")).run()
+    found = explained(world, "PodGroup", "b")
+    assert (found.verdict, found.sentence) == ("WaitingForMembers", "podgroup b waits: 1 of 2 members exist")
+    assert "its tree starts without it meanwhile" in found.wakes
+
+
+def test_an_entity_that_fits_now_waits_for_its_turn():
+    world = a_world([a_node("n0", cpu=4)]).add(a_pod("first", priority=5), a_pod("second"))
+    found = explained(world, "Pod", "second")
+    assert found.sentence == "pod second fits now; 1 ahead of it in the queue may take the room first"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler.groups.forest import Forest
+from muster.api import types
+from muster.scheduler.groups.forest import Forest, minimum_of
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import find_fault
 from muster.scheduler.interface.keys import EntityKey
 from tests.build.examples import examples
-from tests.build.objects import a_composite, a_gang, a_pod
+from tests.build.objects import a_basic, a_composite, a_gang, a_pod
 
 TREE = [
     a_composite("top", 2),
@@ -131,3 +134,68 @@ def test_a_member_joins_in_constant_time():
         Group.subtree = count  # type: ignore[method-assign]
     assert not touched
     assert forest.groups[EntityKey("PodGroup", "ns", "g")].known == 2_000
+
+
+G = EntityKey("PodGroup", "ns", "g")
+
+
+@pytest.mark.parametrize("state", ["terminating", "failed", "on a lost node"])
+def test_a_deleted_group_is_known_for_as_long_as_a_pod_names_it(state: str):
+    forest = Forest()
+    forest.put_group(a_gang("g", 1))
+    bound = a_pod("g-0", "g", node="n0", deleting=state == "terminating", phase="Failed" if state == "failed" else "")
+    member = forest.put_member(bound, G)
+    forest.set_lost(member, state == "on a lost node")
+
+    forest.remove_group(G)
+
+    assert forest.groups[G] is member.group
+    forest.remove_member(member.uid)
+    assert forest.groups == {}
+
+
+def test_a_member_that_is_back_from_a_lost_node_counts_for_the_group_that_was_created_again():
+    forest = Forest()
+    forest.put_group(a_gang("g", 1))
+    member = forest.put_member(a_pod("g-0", "g", node="n0"), G)
+    forest.set_lost(member, True)
+    forest.remove_group(G)
+    group = forest.put_group(a_gang("g", 1))
+
+    forest.set_lost(member, False)
+
+    assert (group.bound, group.admissible) == (1, True)
+
+
+def test_a_pod_that_names_another_group_leaves_the_first():
+    forest = Forest()
+    forest.put_member(a_pod("x", "g"), G)
+
+    forest.put_member(a_pod("x", "h"), EntityKey("PodGroup", "ns", "h"))
+
+    assert [key.name for key in forest.groups] == ["h"]
+
+
+def test_a_group_of_another_uid_begins_anew():
+    forest = Forest()
+    obj = a_gang("g", 1)
+    condition = types.Condition("PodGroupInitiallyScheduled", "True", "Scheduled", "")
+    ran = msgspec.structs.replace(obj, status=msgspec.structs.replace(obj.status, conditions=(condition,)))
+    group = forest.put_group(ran)
+    forest.put_member(a_pod("g-0", "g", node="n0", phase="Succeeded"), group.key)
+    assert (group.scheduled_once, group.bound) == (True, 1)
+    forest.put_group(msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, uid="second")))
+    assert (group.scheduled_once, group.bound) == (False, 0)
+
+
+def test_a_group_that_was_never_seen_cannot_be_removed():
+    forest = Forest()
+    forest.put_member(a_pod("g-0", "g"), EntityKey("PodGroup", "ns", "g"))
+    assert forest.remove_group(EntityKey("PodGroup", "ns", "g")) is None
+    assert forest.remove_group(EntityKey("PodGroup", "ns", "unknown")) is None
+    assert forest.remove_member("unknown") is None
+
+
+def test_the_minimum_is_that_of_the_gang_policy_or_one():
+    groups = [a_gang("g", 3), a_basic("b"), a_composite("c", 2), a_composite("d", None)]
+    assert [minimum_of(group) for group in groups] == [3, 1, 2, 1]

@@ -123,3 +123,13 @@ def test_a_fault_is_retried_only_when_an_object_changes():
     attempts = root.attempts
     world.add(a_node("n1", cpu=4)).run()
     assert root.attempts == attempts
+
+
+def test_a_tree_deeper_than_four_levels_is_invalid():
+    world = a_world([a_node("n0", cpu=8)])
+    world.add(a_composite("l1", 1), a_composite("l2", 1, parent="l1"), a_composite("l3", 1, parent="l2"))
+    world.add(a_composite("l4", 1, parent="l3"), a_gang("g", 1, parent="l4"), *pods(1, "g")).run()
+
+    assert world.bound() == {}
+    assert world.condition("PodGroup", "g").reason == "Invalid"
+    assert "5 levels" in world.condition("CompositePodGroup", "l1").message

@@ -162,3 +162,71 @@ def test_waking_ten_thousand_roots_costs_no_more_than_sorting_them(weak: bool):
         parked(queue, a_root(f"r{i:05d}"), 1, shape, weak=weak)
     queue.requeue_for_capacity(lambda want: (3, 3), 1.0)
     assert sum(root.state == EntityState.ACTIVE for root in queue.entities.values()) == 3
+
+
+def test_an_entity_that_backs_off_is_in_line_after_the_initial_backoff():
+    queue = SchedulingQueue(initial_backoff=3.0)
+    entity = queue.add(a_root("a"), 0.0)
+    queue.activate(entity)
+    queue.back_off(entity, 10.0)
+    assert (entity.state, queue.pop(), queue.next_due()) == (EntityState.BACKOFF, None, 13.0)
+    queue.flush_timers(12.9)
+    assert queue.pop() is None
+    queue.flush_timers(13.0)
+    assert queue.pop() is entity
+
+
+def test_a_success_forgets_the_failures_before_it():
+    queue = queue_of(a_root("a"))
+    entity = queue.entities[EntityKey("PodGroup", "ns", "a")]
+    for now in (0.0, 0.1, 0.2):
+        fail(queue, entity, RequeueHints(), now)
+    queue.reset_backoff(entity)
+    queue.requeue(entity, 0.3)
+    assert (entity.state, entity.failures) == (EntityState.ACTIVE, 0)
+
+
+def test_an_entity_that_is_taken_stays_active_and_is_not_taken_twice():
+    queue = queue_of(a_root("a"))
+    entity = queue.peek()
+    assert queue.pop() is entity
+    assert entity is not None
+    assert (entity.state, entity.attempts, queue.pop()) == (EntityState.ACTIVE, 1, None)
+
+
+def test_an_entity_that_is_activated_again_is_taken_once():
+    queue = queue_of(a_root("a"))
+    queue.activate(queue.entities[EntityKey("PodGroup", "ns", "a")])
+    assert taken(queue) == ["a"]
+
+
+def test_a_timer_of_an_entity_that_moved_on_is_void():
+    queue = queue_of(a_root("a"))
+    entity = queue.entities[EntityKey("PodGroup", "ns", "a")]
+    fail(queue, entity, RequeueHints(), 0.0)
+    queue.set_incomplete(entity)
+    assert queue.next_due() is None
+    queue.flush_timers(1000.0)
+    assert entity.state is EntityState.INCOMPLETE
+
+
+def test_all_entities_are_listed_in_order_whatever_their_state():
+    queue = queue_of(a_root("low"), a_root("high", 5))
+    fail(queue, queue.entities[EntityKey("PodGroup", "ns", "high")], RequeueHints(), 0.0)
+    assert [entity.key.name for entity in queue.in_order()] == ["high", "low"]
+
+
+def test_the_check_notices_a_binding_entity_without_binds_in_flight():
+    queue = queue_of(a_root("a"))
+    queue.check()
+    queue.entities[EntityKey("PodGroup", "ns", "a")].state = EntityState.BINDING
+    with pytest.raises(AssertionError, match="is BINDING"):
+        queue.check()
+
+
+@pytest.mark.parametrize("state", [EntityState.BACKOFF, EntityState.UNSCHEDULABLE])
+def test_the_check_notices_an_entity_that_waits_without_a_timer(state: EntityState):
+    queue = SchedulingQueue()
+    queue.add(QueuedEntity(EntityKey("PodGroup", "ns", "a"), state=state), 0.0)
+    with pytest.raises(AssertionError, match="has no timer"):
+        queue.check()

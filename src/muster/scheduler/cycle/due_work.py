@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.scheduler.cycle import preempt, requeue
-from muster.scheduler.cycle.report import MOST_NOTE, report_groups
+from muster.scheduler.cycle.report import report_groups
 from muster.scheduler.groups.group import RUNNING, Group
 from muster.scheduler.groups.validity import INVALID, find_fault
-from muster.scheduler.interface.decisions import Decision, Evict, RecordEvent
+from muster.scheduler.interface.decisions import MOST_NOTE, Decision, Evict, RecordEvent
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status import waiting
@@ -70,7 +70,7 @@ def _validate_trees(state: SchedulerState, now: float) -> Iterator[Decision]:
 
 
 def _review_groups(state: SchedulerState, now: float) -> Iterator[Decision]:
-    """Groups whose bound members changed, and the groups above them, say whether their minimum is met."""
+    """Conditions of groups whose bound members changed, and of the groups above them."""
     changed: dict[EntityKey, Group] = {}
     for key in state.checks.take_groups():
         group = state.forest.groups.get(key)
@@ -110,7 +110,7 @@ def _give_back(state: SchedulerState, now: float) -> Iterator[Decision]:
 
 
 def _report_waits(state: SchedulerState, now: float) -> Iterator[Decision]:
-    """Incomplete trees say what they wait for."""
+    """Conditions and events with what incomplete trees wait for."""
     for key in state.notices.due(now):
         top = state.forest.groups.get(key)
         entity = state.queue.entities.get(key)
@@ -126,7 +126,7 @@ def _report_waits(state: SchedulerState, now: float) -> Iterator[Decision]:
 
 
 def _report_missing_groups(state: SchedulerState, top: Group) -> Iterator[Decision]:
-    """Pods whose group does not exist say so themselves: there is no other object to say it on."""
+    """Conditions of pods whose group does not exist: there is no other object to write it on."""
     for leaf in [leaf for leaf in top.leaves() if not leaf.exists]:
         text = f"pod group {leaf.key.name} does not exist"
         for member in sorted(leaf.pending.values(), key=lambda m: m.order):

@@ -18,12 +18,10 @@ from muster.scheduler.groups.group import (
     state_of,
 )
 from muster.scheduler.interface import cluster_events
-from muster.scheduler.interface.decisions import RecordEvent
+from muster.scheduler.interface.decisions import MOST_NOTE, RecordEvent
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
 from muster.scheduler.state.scheduler_state import SchedulerState
-
-MOST_NOTE = 1024  # the API cuts event notes here
 
 
 def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:

@@ -1,4 +1,4 @@
-"""The life of a preemption: victims marked and seats nominated, victims deleted, waited for; or cancelled.
+"""A preemption from start to end: victims marked and seats nominated, victims deleted, waited for; or cancelled.
 
 Eviction is delayed: nothing is marked unless the whole plan after it passed `validate`, nothing is deleted before
 everything is marked and nominated (one cycle earlier), and the plan is checked again right before. While victims
@@ -134,11 +134,11 @@ def _nominate(state: SchedulerState, entity: QueuedEntity, placed: Placed) -> It
         yield Nominate(member.ref, assignment.node)
 
 
-# --- going on --------------------------------------------------------------------------------------
+# --- proceeding ------------------------------------------------------------------------------------
 
 
 def proceed(state: SchedulerState, now: float) -> list[Decision]:
-    """Ask for the deletion of victims that were marked in an earlier cycle, if the plan still holds."""
+    """Request the deletion of victims that were marked in an earlier cycle, if the plan still holds."""
     decisions: list[Decision] = []
     for key in state.preemptions.entities():
         preemption, entity = state.preemptions.get(key), state.queue.entities.get(key)
@@ -193,7 +193,7 @@ def cancel(state: SchedulerState, entity: QueuedEntity) -> list[Decision]:
 
 
 def unmark(state: SchedulerState, uids: Iterable[str]) -> list[Decision]:
-    """Tell pods that were to leave that they may stay, unless some entity still waits for them to go."""
+    """Take the marks of pods back, unless some entity still waits for them to go."""
     awaited = state.preemptions.victims() - state.preemptions.refused_pods
     decisions: list[Decision] = []
     for uid in sorted(set(uids) - awaited):

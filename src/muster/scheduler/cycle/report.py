@@ -1,16 +1,14 @@
-"""What the objects of an entity are told after an attempt: conditions and events, each once."""
+"""Conditions and events on the objects of an entity after an attempt, each once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
 from muster.scheduler.groups.group import Group, Member
-from muster.scheduler.interface.decisions import Decision, Nominate, RecordEvent
+from muster.scheduler.interface.decisions import MOST_NOTE, Decision, Nominate, RecordEvent
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.conditions import POD_SCHEDULED
-
-MOST_NOTE = 1024  # the API cuts event notes here
 
 
 def report_groups(

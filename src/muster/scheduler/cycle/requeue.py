@@ -23,7 +23,7 @@ UNLIMITED = 1 << 40
 def review_tree(
     state: SchedulerState, top: Group, now: float, *, answered: bool = False, cause: Group | None = None
 ) -> None:
-    """Move the entity of a tree to where the tree's present state says.
+    """Move the entity of a tree to the state that the tree's counters demand.
 
     `answered`: a bind was answered or a pod is gone. A failed entity is not tried again for a member (`cause` is its
     group) of a group that is still incomplete: nothing could come of it.

@@ -45,7 +45,7 @@ class SchedulerView:
 
     @property
     def groups(self) -> Mapping[EntityKey, Group]:
-        """Every group that exists or that somebody names."""
+        """Every group that exists or that a pod or a child names."""
         return self._forest.groups
 
     @property

@@ -14,7 +14,7 @@ import msgspec
 
 from muster.scheduler.cycle.evaluate import Evaluation, evaluate
 from muster.scheduler.cycle.scheduler import Scheduler
-from muster.scheduler.explain.explanation import Domain, Explanation, Level, ReportedCondition, Rule, Shortfall
+from muster.scheduler.explain.explanation import Domain, Explanation, Level, Rejection, ReportedCondition, Shortfall
 from muster.scheduler.explain.holders import holders, inside_of
 from muster.scheduler.explain.sentences import (
     empty_seats,
@@ -47,22 +47,14 @@ from muster.scheduler.status.messages import (
 )
 
 MOST_HOLDERS = 5
-
-
 MOST_DOMAINS = 3
-
-
-MOST_RULES = 6
-
-
+MOST_REJECTIONS = 6
 SCHEDULED = (
     "PodScheduled",
     "PodGroupInitiallyScheduled",
     "PodGroupScheduled",
     "CompositePodGroupInitiallyScheduled",
 )
-
-
 Found = QueuedEntity | Group | Member
 
 
@@ -241,9 +233,9 @@ def _with(
 
 def _incomplete(state: SchedulerState, entity: QueuedEntity, base: Explanation, target: Target) -> Explanation:
     assert entity.group is not None
-    notices = {notice.group.key: notice for notice in waiting.wait_reasons(entity.group)}
+    reasons = {reason.group.key: reason for reason in waiting.wait_reasons(entity.group)}
     asked = EntityKey(target.kind, entity.key.namespace, target.name)
-    own = notices.get(asked) or notices.get(entity.key) or next(iter(notices.values()), None)
+    own = reasons.get(asked) or reasons.get(entity.key) or next(iter(reasons.values()), None)
     if own is None:
         text = f"{name_of(entity)} does not exist, with {count_text(entity.group.pending_below, 'pod')} waiting for it"
         return _with(base, entity, state, waiting.FOR_POD_GROUP, text, target, wakes="when it is created")
@@ -298,7 +290,7 @@ def _unschedulable(
         shortages=shortages,
         request=evaluation.request,
         remark=why_never(state, evaluation, first) if first is not None else "",
-        rules=tuple(_rules(state, entity))[:MOST_RULES],
+        rules=tuple(_rejections(state, entity))[:MOST_REJECTIONS],
         holders=holders(state, entity.key, first, MOST_HOLDERS) if first is not None else (),
         held_in=where,
         preemption=preemption_sentence(state, entity, evaluation),
@@ -378,7 +370,7 @@ def _domain(state: SchedulerState, shortage: Shortage, request: GroupRequest | N
     )
 
 
-def _rules(state: SchedulerState, entity: QueuedEntity) -> Iterable[Rule]:
+def _rejections(state: SchedulerState, entity: QueuedEntity) -> Iterable[Rejection]:
     """Which plugin rejected how many nodes, for each shape of pending pods."""
     by_shape: dict[int, list[Member]] = {}
     for member in state.members_of(entity):
@@ -388,9 +380,9 @@ def _rules(state: SchedulerState, entity: QueuedEntity) -> Iterable[Rule]:
             diagnosis = trial.diagnose(state.shape_of(members[0]))
         first, count = members[0].ref.name, len(members)
         if diagnosis.message:
-            yield Rule(first, diagnosis.message, diagnosis.total, diagnosis.total, count)
+            yield Rejection(first, diagnosis.message, diagnosis.total, diagnosis.total, count)
         for text, nodes in sorted(diagnosis.counts.items(), key=lambda item: (-item[1], item[0])):
-            yield Rule(first, text, nodes, diagnosis.total, count)
+            yield Rejection(first, text, nodes, diagnosis.total, count)
 
 
 __all__ = ["Explanation", "Target", "explain", "find", "find_of_job"]

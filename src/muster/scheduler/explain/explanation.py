@@ -46,7 +46,7 @@ class Level(msgspec.Struct, frozen=True, rename="camel"):
     exists: bool = True
 
 
-class Rule(msgspec.Struct, frozen=True, rename="camel"):
+class Rejection(msgspec.Struct, frozen=True, rename="camel"):
     """The reason of a plugin and how many nodes it rejects for one more pod of a shape."""
 
     pod: str
@@ -95,7 +95,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     priority: int
     levels: tuple[Level, ...] = ()
     remark: str = ""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Rejection, ...] = ()
     holders: tuple[Holder, ...] = ()
     held_in: str = ""
     preemption: str = ""

@@ -1,4 +1,8 @@
-"""The forest: all groups and all member pods, with their counters kept true under every change."""
+"""The forest: all PodGroups, CompositePodGroups and pods, with their counters kept true under every change.
+
+Objects may arrive in any order, so an edge exists as soon as a child names its parent; a group that was named but not
+yet seen is a placeholder.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ def minimum_of(obj: api.PodGroup | api.CompositePodGroup) -> int:
 
 
 class Forest:
-    """All groups and all members, with their counters kept true under every change."""
+    """All groups by key and all pods by uid; every method keeps the counters of the whole path to the root true."""
 
     def __init__(self) -> None:
         self.groups: dict[EntityKey, Group] = {}
@@ -66,15 +70,15 @@ class Forest:
         return group
 
     def _link(self, group: Group, parent_name: str | None) -> None:
-        wanted = None
+        parent = None
         if parent_name:
-            wanted = self.group(EntityKey("CompositePodGroup", group.key.namespace, parent_name))
-        if group.parent is wanted:
+            parent = self.group(EntityKey("CompositePodGroup", group.key.namespace, parent_name))
+        if group.parent is parent:
             return
         self._unlink(group)
-        group.parent = wanted
-        if wanted is not None:
-            wanted.children[group.key] = group
+        group.parent = parent
+        if parent is not None:
+            parent.children[group.key] = group
             group.cyclic = self._closes_cycle(group)
             if not group.cyclic:
                 self._add_to_ancestors(group, +1)
@@ -124,7 +128,7 @@ class Forest:
             del self.groups[group.key]
 
     def _update_admissible(self, group: Group) -> None:
-        """Recompute whether a group has its quorum, and tell its ancestors if that changed."""
+        """Recompute whether a group has its quorum, and that of its ancestors if it changed."""
         current: Group | None = group
         while current is not None:
             count = current.known if current.is_leaf else current.admissible_children
@@ -183,10 +187,10 @@ class Forest:
         self._update_admissible(group)
         self._prune(group)
 
-    def assume(self, seated: Iterable[tuple[Member, str]]) -> None:
+    def assume(self, assumed: Iterable[tuple[Member, str]]) -> None:
         """Binds of these pending pods are on their way: they count as running from now on."""
         moved: dict[EntityKey, int] = {}
-        for member, node in seated:
+        for member, node in assumed:
             member.assumed = node
             member.in_flight = True
             group = member.group
@@ -224,7 +228,7 @@ class Forest:
         if member.in_flight:
             self._count(group, 0, 0, 1)
         if member.lost:
-            pass  # whatever it did there, nobody can count on it
+            pass  # it counts nowhere, whatever it did on its node
         elif member.state == SUCCEEDED:
             group.finished.add(member.uid)
         elif member.state == RUNNING or (member.state == PENDING and member.assumed):
@@ -266,5 +270,5 @@ class Forest:
 
 
 def _was_scheduled(obj: api.PodGroup | api.CompositePodGroup) -> bool:
-    wanted = (api.POD_GROUP_INITIALLY_SCHEDULED, api.POD_GROUP_SCHEDULED, api.COMPOSITE_INITIALLY_SCHEDULED)
-    return any(c.type in wanted and c.status == "True" for c in obj.status.conditions or ())
+    types_ = (api.POD_GROUP_INITIALLY_SCHEDULED, api.POD_GROUP_SCHEDULED, api.COMPOSITE_INITIALLY_SCHEDULED)
+    return any(c.type in types_ and c.status == "True" for c in obj.status.conditions or ())

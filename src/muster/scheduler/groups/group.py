@@ -1,9 +1,7 @@
-"""The forest: PodGroups and CompositePodGroups as trees, and the pods that belong to them.
+"""A group of the forest and a pod in it: what counts towards the minimum, and what a tree has as a whole.
 
-Objects may arrive in any order, so an edge exists as soon as either end names the other; a group that
-was named but not yet seen is a placeholder. Everything the queue asks of a tree (does it have its
-quorum, is a member gated, how many pods are pending) is kept as counters that one pod changes in
-O(depth), whatever the size of the group.
+Whether a tree has its quorum, whether a member is gated and how many pods are pending are counters that one pod
+changes in O(depth), whatever the size of the group.
 
 What counts: pending and running members. Terminating and Failed pods never count; members that
 Succeeded count only for a group that was scheduled once, so that a completing gang is not a broken one.
@@ -17,7 +15,6 @@ from collections.abc import Iterator
 from muster.api import groups as api
 from muster.api import types
 from muster.scheduler.framework.shape import Shape
-from muster.scheduler.groups import group
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
 
 Traits = tuple[str, int, str]  # schedulerName, priority, preemptionPolicy: must agree within a tree
@@ -27,7 +24,7 @@ PENDING, RUNNING, LEAVING, SUCCEEDED, FAILED = "pending", "running", "leaving", 
 
 
 class Member:
-    """One pod as the forest and the queue know it."""
+    """One pod: its latest object, its group, and where it is bound or assumed."""
 
     __slots__ = (
         "assumed",
@@ -58,7 +55,7 @@ class Member:
         self.update(pod)
 
     def update(self, pod: types.Pod) -> None:
-        """Take the pod's present form."""
+        """Take over the latest object of the pod."""
         spec = pod.spec
         self.pod = pod
         self.state = state_of(pod)
@@ -73,12 +70,12 @@ class Member:
 
     @property
     def node(self) -> str:
-        """Where it sits or is about to sit."""
+        """The node it is bound to or assumed on."""
         return self.pod.spec.node_name or self.assumed
 
 
 def state_of(pod: types.Pod) -> str:
-    """Which of the five lives of a pod this is."""
+    """The state of a pod as groups count it: one of the five above."""
     phase = pod.status.phase
     if phase == "Succeeded":
         return SUCCEEDED
@@ -96,7 +93,7 @@ def group_name(pod: types.Pod) -> str | None:
 
 
 class Group:
-    """One group, seen or only named so far."""
+    """One PodGroup or CompositePodGroup, or a placeholder for one that was only named so far."""
 
     __slots__ = (
         "admissible",
@@ -182,12 +179,12 @@ class Group:
 
     @property
     def quorum_bound(self) -> bool:
-        """Does what is bound now satisfy this group?"""
+        """Whether the minimum of the group is bound."""
         return self.exists and self.confirmed >= self.minimum
 
     @property
     def placeable(self) -> bool:
-        """Has a group below, on a path where every group has its quorum, a pod that waits for a place?"""
+        """Whether a group below, on a path where every group has its quorum, has a pending pod."""
         if not self.admissible:
             return False
         if self.is_leaf:
@@ -196,7 +193,7 @@ class Group:
 
     @property
     def admitted(self) -> bool:
-        """Have this group and everything above it their quorum?"""
+        """Whether this group and all above it have their quorum."""
         group: Group | None = self
         while group is not None and group.admissible:
             group = group.parent if not group.cyclic else None
@@ -227,27 +224,27 @@ class Group:
 
     @property
     def empty(self) -> bool:
-        """Nobody names it any more."""
+        """Whether neither an object, a child nor a pod names it."""
         return not (self.exists or self.children or self.member_count)
 
 
 def priority_of(top: Group) -> int:
-    """A root's own priority, or the lowest of its members where it has none."""
+    """The priority of a tree: that of its root, or the lowest of its pods where the root has none."""
     if top.obj is not None and top.obj.spec.priority is not None:
         return top.obj.spec.priority
     return min((priority for leaf in top.leaves() for _, priority, _ in leaf.traits), default=0)
 
 
 def may_preempt(top: Group) -> bool:
-    """Never if the root says so; without a word from the root, never if a member says so."""
+    """Whether a tree may preempt: by the policy of its root, or without one by the policies of its pods."""
     policy = top.obj.spec.preemption_policy if top.obj else None
     if policy is not None:
         return policy != api.NEVER
     return all(policy != api.NEVER for leaf in top.leaves() for _, _, policy in leaf.traits)
 
 
-def entity_key(member: group.Member) -> EntityKey:
-    """The root under which a pod is queued."""
+def entity_key(member: Member) -> EntityKey:
+    """The key of the entity that a pod is scheduled with."""
     if member.group is None:
         return EntityKey("Pod", member.ref.namespace, member.ref.name)
     return member.group.root().key

@@ -1,8 +1,9 @@
-"""What makes a tree of groups unfit for scheduling, and the words for it.
+"""What makes a tree of groups invalid for scheduling, and the message for it.
 
 Two sorts. A layout fault (`Invalid`) contradicts the design of the API: cycles, depth, two Workloads,
-differing priorities, an `all` composite over `single` children, templates that do not match. A
-member fault (`SchedulerError`) is a pod that disagrees with its group. Both end when an object changes.
+differing priorities, an `all` composite over `single` children, templates that do not match. A member fault
+(`SchedulerError`) is a pod whose scheduler, priority or preemption policy differs from its group's. Both end when an
+object changes.
 """
 
 from __future__ import annotations
@@ -15,13 +16,11 @@ from muster.scheduler.groups.forest import Forest
 from muster.scheduler.groups.group import Group, Traits
 
 INVALID = "Invalid"
-
-
 SCHEDULER_ERROR = "SchedulerError"
 
 
 class TreeFault(NamedTuple):
-    """Why a tree is not scheduled at all."""
+    """Reason and message of a tree that is not scheduled at all."""
 
     reason: str
     message: str
@@ -90,9 +89,9 @@ def _same_priority(top: Group, groups: list[Group]) -> Iterator[str]:
         mine, theirs = group.obj.spec.priority or 0, top.obj.spec.priority or 0
         if mine != theirs:
             yield f'group "{group.key.name}" has priority {mine}, its root "{top.key.name}" has {theirs}'
-        policy, wanted = _policy(group), _policy(top)
-        if policy != wanted:
-            yield (f'group "{group.key.name}" has preemption policy {policy}, its root "{top.key.name}" has {wanted}')
+        policy, expected = _policy(group), _policy(top)
+        if policy != expected:
+            yield (f'group "{group.key.name}" has preemption policy {policy}, its root "{top.key.name}" has {expected}')
 
 
 def _policy(group: Group) -> str:
@@ -140,10 +139,10 @@ def _below_parent(group: Group, ref: api.WorkloadReference, template: _Template)
     above = group.parent.obj if group.parent is not None else None
     if above is None or above.spec.workload_ref is None:
         return
-    wanted = above.spec.workload_ref.template_name
-    if template.parent != wanted:
+    expected = above.spec.workload_ref.template_name
+    if template.parent != expected:
         yield (
-            f'template "{ref.template_name}" of "{group.key.name}" is not below template "{wanted}" '
+            f'template "{ref.template_name}" of "{group.key.name}" is not below template "{expected}" '
             f'of its parent "{above.metadata.name}"'
         )
 
@@ -178,11 +177,11 @@ def _member_faults(top: Group) -> Iterator[str]:
                 "all pods in a single pod group should have the same priority as the pod group's priority, "
                 f"got {priority} and {spec.priority}"
             )
-        wanted = spec.preemption_policy
-        if wanted is not None and policy != wanted:
+        expected = spec.preemption_policy
+        if expected is not None and policy != expected:
             yield (
                 "all pods in a single pod group should have the same preemption policy as the pod group's "
-                f"preemption policy, got {policy} and {wanted}"
+                f"preemption policy, got {policy} and {expected}"
             )
 
 

@@ -51,6 +51,9 @@ class SetCondition(msgspec.Struct, frozen=True, tag_field="do", tag="condition")
     message: str = ""
 
 
+MOST_NOTE = 1024  # the API cuts the notes of events here
+
+
 class RecordEvent(msgspec.Struct, frozen=True, tag_field="do", tag="emit"):
     """Record an events.k8s.io/v1 Event. `kind` is its type, Normal or Warning."""
 

@@ -1,4 +1,4 @@
-"""A queued entity, its states, and the hints that say which change can end its wait.
+"""A queued entity, its states, and the hints which name the changes that can end its wait.
 
 An entity is a single pod or a tree of groups. All moves between states are methods of the `SchedulingQueue`:
 
@@ -23,7 +23,7 @@ from muster.scheduler.interface.keys import EntityKey
 
 
 class EntityState(Enum):
-    """Where a queued entity is in its life."""
+    """The state of a queued entity."""
 
     INCOMPLETE = "incomplete"  # pods, groups or the end of a scheduling gate are missing
     ACTIVE = "active"  # in line for its scheduling cycle

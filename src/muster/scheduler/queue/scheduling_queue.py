@@ -64,7 +64,7 @@ class SchedulingQueue:
     # --- the state machine -------------------------------------------------------------------------
 
     def set_incomplete(self, entity: QueuedEntity) -> None:
-        """Objects that the entity needs are missing, or a scheduling gate holds it."""
+        """Objects that the entity needs are missing, or one of its pods has a scheduling gate."""
         self._move(entity, EntityState.INCOMPLETE)
 
     def set_binding(self, entity: QueuedEntity) -> None:

@@ -61,11 +61,11 @@ class Difference(msgspec.Struct, frozen=True):
         )
 
 
-class Replayed(msgspec.Struct, frozen=True):
-    """What a replay found."""
+class Replayed(msgspec.Struct, frozen=True, rename={"cycles": "turns"}):
+    """What a replay found. `muster replay -o json` calls the cycles turns."""
 
     events: int
-    turns: int
+    cycles: int
     decisions: int
     difference: Difference | None = None
 
@@ -85,8 +85,6 @@ class BadLog(Exception):
 
 
 _encoder = msgspec.json.Encoder()
-
-
 _decoder = msgspec.json.Decoder(Line)
 
 
@@ -110,7 +108,7 @@ def decode(data: bytes) -> Line:
 def replay(lines: Iterable[bytes], make_scheduler: Callable[[Header], SchedulerProtocol]) -> Replayed:
     """Run a log again. `make_scheduler` builds a scheduler from the header."""
     scheduler: SchedulerProtocol | None = None
-    events = turns = decisions = 0
+    events = cycles = decisions = 0
     for number, data in enumerate(lines, 1):
         if not data.strip():
             continue
@@ -127,14 +125,14 @@ def replay(lines: Iterable[bytes], make_scheduler: Callable[[Header], SchedulerP
             events += 1
             scheduler.handle(line.event, line.at)
         else:
-            turns += 1
+            cycles += 1
             decisions += len(line.decisions)
             difference = _compare(number, line, scheduler.next(line.at))
             if difference is not None:
-                return Replayed(events, turns, decisions, difference)
+                return Replayed(events, cycles, decisions, difference)
     if scheduler is None:
         raise BadLog("the log is empty")
-    return Replayed(events, turns, decisions)
+    return Replayed(events, cycles, decisions)
 
 
 def _read(number: int, data: bytes) -> Line:

@@ -16,11 +16,7 @@ from muster.scheduler.interface.events import KINDS, CacheSynced, ObjectUpdated
 from muster.scheduler.runtime.config import Config
 
 FORMAT = "muster.dev/snapshot"
-
-
 VERSION = 1
-
-
 Through = Callable[[Iterable[ObjectUpdated]], Iterable[ObjectUpdated]]
 
 

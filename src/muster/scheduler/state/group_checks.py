@@ -57,7 +57,7 @@ class GroupChecks:
     # --- bound in part -----------------------------------------------------------------------------
 
     def set_partly_bound(self, key: EntityKey, partly: bool, now: float) -> None:
-        """Whether a tree that never ran as a whole is bound in part; the time of the first notice counts."""
+        """Whether a tree that never ran as a whole is bound in part; the time of the first call counts."""
         if partly:
             self._partly_bound_since.setdefault(key, now)
         else:

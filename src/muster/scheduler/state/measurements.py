@@ -1,4 +1,4 @@
-"""Measurements: what the cycles did, kept until somebody counts it. Decisions do not depend on it."""
+"""Measurements: what the cycles did, kept until it is taken. Decisions do not depend on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "unchecked"  # what beca
 
 
 class Measurements:
-    """The latest preemption attempts and evaluated domains; the oldest are dropped when nobody takes them."""
+    """The latest preemption attempts and evaluated domains; the oldest are dropped when they are not taken."""
 
     def __init__(self) -> None:
         self._preemptions: deque[PreemptionAttempt] = deque(maxlen=MOST_KEPT)

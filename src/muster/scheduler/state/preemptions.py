@@ -23,11 +23,11 @@ class PreemptionInProgress:
 
     placed: Placed
     victims: set[str]  # uids that are not gone yet
-    marked: set[str]  # of these, the ones whose deletion was not yet asked for
+    marked: set[str]  # of these, the ones whose deletion was not yet requested
 
     @property
     def deleted(self) -> set[str]:
-        """Victims whose deletion was asked for."""
+        """Victims whose deletion was requested."""
         return self.victims - self.marked
 
 
@@ -42,7 +42,7 @@ class Preemptions:
         self._refused_until: dict[str, float] = {}
         self._awaiting_binds: set[EntityKey] = set()  # entities some of whose possible victims are just being bound
 
-    # --- the life of one preemption ----------------------------------------------------------------
+    # --- one preemption ----------------------------------------------------------------------------
 
     def start(self, key: EntityKey, placed: Placed, victims: set[str], marked: set[str]) -> None:
         """Victims of an entity were marked; some of the pods it waits for may be leaving anyway."""
@@ -70,7 +70,7 @@ class Preemptions:
         ]
 
     def delete_marked(self, key: EntityKey) -> list[str]:
-        """The victims whose deletion is asked for now."""
+        """The victims whose deletion is requested now."""
         preemption = self._in_progress[key]
         marked = sorted(preemption.marked)
         preemption.marked.clear()
@@ -100,7 +100,7 @@ class Preemptions:
         self._terminating.discard(uid)
 
     def victim_leaving(self, uid: str) -> None:
-        """A pod is on its way out: its deletion need not be asked for."""
+        """A pod is terminating: its deletion need not be requested."""
         for preemption in self._in_progress.values():
             if uid in preemption.victims:
                 preemption.marked.discard(uid)
@@ -131,7 +131,7 @@ class Preemptions:
     def refused_pods(self) -> frozenset[str]:
         return frozenset(self._refused_until)
 
-    # --- marks without an owner --------------------------------------------------------------------
+    # --- unclaimed marks ---------------------------------------------------------------------------
 
     def adopt_mark(self, uid: str) -> None:
         """A pod was marked by an earlier run of this scheduler."""
@@ -143,7 +143,7 @@ class Preemptions:
         return frozenset(self._unclaimed)
 
     def release_unclaimed(self) -> set[str]:
-        """The pods whose marks nobody needs; no mark is unclaimed after this."""
+        """The pods whose marks no entity needs; no mark is unclaimed after this."""
         unclaimed, self._unclaimed = self._unclaimed - self.victims(), set()
         return unclaimed
 
@@ -154,7 +154,7 @@ class Preemptions:
         return {uid for preemption in self._in_progress.values() for uid in preemption.victims}
 
     def leaving(self) -> frozenset[str]:
-        """Pods on nodes that will be gone without any further decision: terminating, or asked to."""
+        """Pods on nodes that need no further decision to be gone: terminating, or their deletion was requested."""
         deleted = {uid for preemption in self._in_progress.values() for uid in preemption.deleted}
         surely = self._terminating | (deleted - self._refused_until.keys())
         return frozenset(uid for uid in surely if uid in self._cluster.pods)
@@ -165,14 +165,14 @@ class Preemptions:
         return {pods[uid].node for uid in self._unclaimed | self._terminating if uid in pods}
 
     def is_losing_pods(self, group: Group) -> bool:
-        """Whether a pod of the group is marked, or on its way out for somebody."""
+        """Whether a pod of the group is marked, or a victim of some entity."""
         targets = self._unclaimed | self.victims()
         return any(not targets.isdisjoint(leaf.running) for leaf in group.leaves())
 
     # --- binds in the way --------------------------------------------------------------------------
 
     def await_binds(self, key: EntityKey) -> None:
-        """Some possible victims of an entity are being bound and can only be asked to leave afterwards."""
+        """Some possible victims of an entity are being bound and can only be deleted afterwards."""
         self._awaiting_binds.add(key)
 
     def take_awaiting_binds(self, key: EntityKey) -> bool:

@@ -53,7 +53,7 @@ class SchedulerState:
     # --- look-ups ----------------------------------------------------------------------------------
 
     def shape_of(self, member: Member) -> Shape:
-        """The shape of a pod, looked up once for as long as no selector tells more pods apart."""
+        """The shape of a pod, looked up once for as long as no new selector distinguishes more pods."""
         if member.shape is None or member.shape_epoch != len(self.cluster.pod_counts.keys):
             member.shape = self.evaluator.shape(member.pod, self.config.profiles[member.traits[0]])
             member.shape_epoch = len(self.cluster.pod_counts.keys)

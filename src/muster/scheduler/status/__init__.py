@@ -1,1 +1,1 @@
-"""What the objects are told: conditions, messages and wait reasons, each written once."""
+"""Conditions, messages and wait reasons of pods and groups, each written once."""

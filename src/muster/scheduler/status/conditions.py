@@ -16,11 +16,7 @@ from muster.scheduler.interface.decisions import Decision, SetCondition
 from muster.scheduler.interface.keys import ObjectRef
 
 POD_SCHEDULED = "PodScheduled"
-
-
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
-
-
 ConditionValue = tuple[str, str, str]  # status, reason, message
 
 
@@ -32,7 +28,7 @@ class ConditionWriter:
         self._posted: list[Decision] = []
 
     def observe(self, uid: str, conditions: tuple[types.Condition, ...] | None) -> None:
-        """Take what an object's status says as said, where nothing newer was decided since."""
+        """Take over the conditions of an object's status, where nothing newer was decided since."""
         for condition in conditions or ():
             key = (uid, condition.type)
             if key not in self._last:
@@ -46,7 +42,7 @@ class ConditionWriter:
         return self._last.get((uid, type_))
 
     def set(self, about: ObjectRef, type_: str, status: str, reason: str, message: str = "") -> SetCondition | None:
-        """The decision to write a condition, or None if the object says so already."""
+        """The decision to write a condition, or None if the object has it already."""
         value = (status, reason, message)
         if self._last.get((about.uid, type_)) == value:
             return None
@@ -54,7 +50,7 @@ class ConditionWriter:
         return SetCondition(about, type_, status, reason, message)
 
     def is_disruption_target(self, uid: str) -> bool:
-        """Whether the object was last said to be evicted for a higher priority."""
+        """Whether the last `DisruptionTarget` of the object is True for a preemption by a scheduler."""
         last = self._last.get((uid, api.DISRUPTION_TARGET))
         return last is not None and last[:2] == ("True", PREEMPTION_BY_SCHEDULER)
 
@@ -82,7 +78,7 @@ class ConditionWriter:
         return self.set(group.ref, type_, status, reason, message)
 
     def review(self, group: Group, losing_pods: Callable[[Group], bool]) -> Iterator[SetCondition]:
-        """What the present state of one group asks to be said."""
+        """The conditions to write for the present state of one group."""
         if group.obj is None:
             return
         if group.quorum_bound:

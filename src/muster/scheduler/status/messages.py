@@ -12,8 +12,6 @@ from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.verdict import CountingProof, ExhaustionProof, Infeasible, Proof, Shortage, Undecided
 
 UNDECIDED_PREFIX = "no placement found within the budget, one may exist"
-
-
 MAX_CONDITION_MESSAGE = 1024
 
 
@@ -52,15 +50,15 @@ def place_text(shortage: Shortage, verb: str = ":") -> str:
     text = f"{place} {shortage.seats} of {shortage.needed} {things}"
     lacks = [lack for lack in shortage.lacking if lack[0] not in ("children", "members")]
     resources = [lack_text(what, amount) for what, amount in lacks if is_resource(what)]
-    rules = [lack_text(what, amount) for what, amount in lacks if not is_resource(what)]
+    reasons = [lack_text(what, amount) for what, amount in lacks if not is_resource(what)]
     if resources:
         text += "; short of " + ", ".join(resources)
         text += f" on {count_text(shortage.nodes, 'node')}" if shortage.nodes else ""
-    return text + "".join(f"; {rule}" for rule in rules)
+    return text + "".join(f"; {reason}" for reason in reasons)
 
 
 def domain_text(key: str, value: str) -> str:
-    """A domain as people call it: `rack r3`, and not `rack rack-3`."""
+    """A domain as it is usually written: `rack r3`, and not `rack rack-3`."""
     short = short_key(key)
     return value if value.lower().startswith(short.lower()) else f"{short} {value}"
 
@@ -70,12 +68,12 @@ def count_text(number: int, noun: str) -> str:
 
 
 def have_text(have: int, needed: int, nouns: str) -> str:
-    """`3 of 4 members`; what is there beyond the need is told apart."""
+    """`3 of 4 members`; more than needed is written as `5 members (4 needed)`."""
     return f"{have} of {needed} {nouns}" if have <= needed else f"{have} {nouns} ({needed} needed)"
 
 
 def lack_text(what: str, amount: int) -> str:
-    """A resource and by how much it is short, or a rule and how many nodes it keeps away."""
+    """A resource and by how much it is short, or the reason of a plugin and how many nodes it rejects."""
     if is_resource(what):
         return f"{what} by {amount_text(what, amount)}" if amount > 0 else what
     if amount > 0:
@@ -100,7 +98,7 @@ def amount_text(resource: str, amount: int) -> str:
 
 
 def short_key(key: str) -> str:
-    """The part of a label key that people say."""
+    """A label key without its prefix."""
     return key.rsplit("/", 1)[-1]
 
 
@@ -110,7 +108,7 @@ def kind_word(kind: str) -> str:
 
 
 def message_of(verdict: Infeasible | Undecided, group: EntityKey) -> str:
-    """What one group of a failed tree is told."""
+    """The message for one group of a failed tree."""
     shortages = shortages_of(verdict)
     found = nearest(shortages, group) or (shortages[0] if shortages else None)
     text = shortage_text(found) if found is not None else _search_text(verdict)

@@ -14,26 +14,12 @@ from muster.scheduler.groups.group import Group
 from muster.scheduler.interface.keys import EntityKey
 
 FIRST_NOTICE_SECONDS = 2.0
-
-
 NOTICE_INTERVAL_SECONDS = 10.0
-
-
 FOR_MEMBERS = "WaitingForMembers"
-
-
 FOR_CHILDREN = "WaitingForChildren"
-
-
 FOR_PARENT = "WaitingForParent"
-
-
 FOR_VICTIMS = "WaitingForVictims"
-
-
 FOR_POD_GROUP = "WaitingForPodGroup"
-
-
 GATED = "SchedulingGated"
 
 
@@ -46,7 +32,7 @@ class WaitReason(NamedTuple):
 
 
 def wait_reasons(top: Group) -> Iterator[WaitReason]:
-    """What each seen group of an unready tree waits for; groups nobody joined yet are left alone."""
+    """What each existing group of an incomplete tree waits for; groups that no pod or child names are left out."""
     gated = _first_gated(top) if top.gated else ""
     for group in top.subtree():
         wait = _wait_of(group, top, gated) if group.obj is not None and (group.children or group.known) else None
@@ -65,7 +51,7 @@ def _wait_of(group: Group, top: Group, gated: str) -> tuple[str, str] | None:
 
 
 def incomplete_above(group: Group) -> str:
-    """The nearest composite above a group that lacks children, in words; empty if there is none."""
+    """The nearest composite above a group that lacks children, as text; empty if there is none."""
     above = group.parent if not group.cyclic else None
     while above is not None:
         if not above.admissible:
@@ -110,14 +96,14 @@ class NoticeTimer:
 
     def due(self, now: float) -> list[EntityKey]:
         """The trees whose wait reasons are due."""
-        turn: list[EntityKey] = []
+        due: list[EntityKey] = []
         while self._heap and self._heap[0][0] <= now:
             when, key = heapq.heappop(self._heap)
             if self._due.get(key) == when:
                 del self._due[key]
                 self._last[key] = when
-                turn.append(key)
-        return turn
+                due.append(key)
+        return due
 
     def next_due(self) -> float | None:
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:

@@ -37,8 +37,6 @@ SOURCES = (
     wait_for_others,
     add_nodes,
 )
-
-
 Source = Callable[[ChangeTrial], Iterable[Suggestion]]
 Through = Callable[[Collection[Source]], Iterable[Source]]
 

@@ -25,11 +25,7 @@ from muster.scheduler.runtime.trial import Trial
 from muster.scheduler.status.messages import shortages_of
 
 MOST_AHEAD = 64  # entities that are placed first
-
-
 MOST_TRIES = 120
-
-
 STEPS_FACTOR = 8  # all tries together may spend so many budgets
 
 

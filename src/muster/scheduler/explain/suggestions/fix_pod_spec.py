@@ -18,17 +18,9 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import count_text
 
 MOST_OF_A_KIND = 2
-
-
 MOST_ALIKE = 3
-
-
 ALIKE = 0.8  # similarity ratio (difflib) from which on label keys count as alike
-
-
 Taint = tuple[str, str, str]
-
-
 Label = tuple[str, str]
 
 

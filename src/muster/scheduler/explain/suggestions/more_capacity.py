@@ -21,29 +21,13 @@ from muster.scheduler.placement.request import groups, leaves, shapes_of
 from muster.scheduler.status.messages import count_text, domain_text, kind_word
 
 MOST_NAMED = 4  # nodes named in one suggestion
-
-
 MOST_TRIED = 8  # entities
-
-
 MOST_GIVEN = 2  # of them suggested
-
-
 MOST_DOMAINS = 3
-
-
 MOST_NODES = 256
-
-
 MOST_PLACES = 3
-
-
 MOST_SHAPES = 3
-
-
 CORDON = "node.kubernetes.io/unschedulable"
-
-
 OUT_OF_SERVICE = (
     CORDON,
     "node.kubernetes.io/not-ready",
@@ -54,8 +38,6 @@ OUT_OF_SERVICE = (
     "node.kubernetes.io/disk-pressure",
     "node.kubernetes.io/pid-pressure",
 )
-
-
 Place = tuple[str, str]  # label key and value; empty for all nodes
 
 

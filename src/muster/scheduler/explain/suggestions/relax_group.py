@@ -14,11 +14,7 @@ from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, gr
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 MOST_GROUPS = 4
-
-
 MOST_KEYS = 4
-
-
 HOSTNAME = "kubernetes.io/hostname"
 
 
