@@ -29,7 +29,7 @@ def to_hub(resource: Resource) -> Callable[[Obj], Obj] | None:
 
 
 class EventSource:
-    """Reports `Changed` and `Removed` of one kind, and keeps its objects in `known`.
+    """Reports `ObjectUpdated` and `ObjectDeleted` of one kind, and keeps its objects in `known`.
 
     `adjust` may replace an object before it is stored and reported; `forget` is called with the uid of a removed one.
     """

@@ -30,7 +30,7 @@ TRIES = 8
 
 
 class EvictionCall(ApiCall):
-    """One `Evict`. Reports `EvictFailed` if the pod stays; that it is gone is for the watch to show."""
+    """One `Evict`. Reports `EvictionFailed` if the pod stays; that it is gone is for the watch to show."""
 
     call_type = "pod_delete"
 
