@@ -17,7 +17,8 @@ from bench.preemption import HIGH, LOW, Site, ranked_gang, ranked_pod
 from muster.api import types
 from muster.scheduler.cycle.evaluate import request_of
 from muster.scheduler.interface.decisions import Nominate, SetCondition
-from muster.scheduler.placement.verdict import Budget, Placed
+from muster.scheduler.placement.budget import Budget
+from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.preemption.cost import Cost, EvictionCost
 from muster.scheduler.preemption.victims import Victim, possible_victims, quorums

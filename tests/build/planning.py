@@ -10,8 +10,9 @@ from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.checking.check_proof import check_proof
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest, leaves
-from muster.scheduler.placement.verdict import Budget, Infeasible, Placed, Undecided
+from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
 from muster.scheduler.planning.plan import DEFAULT_STEPS, plan
 from muster.scheduler.runtime.profile import Profile, default_profile
 from tests.build.cluster import evaluator_of

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest
-from muster.scheduler.placement.verdict import Budget, Infeasible
+from muster.scheduler.placement.verdict import Infeasible
 from muster.scheduler.planning import affinity_search
 from muster.scheduler.planning.affinity_search import AffinitySearch
 from muster.scheduler.planning.greedy import Greedy

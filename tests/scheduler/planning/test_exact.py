@@ -9,18 +9,22 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from muster.scheduler.placement.verdict import Budget
-from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Exhausted, decide, weight_of_need
+from muster.scheduler.placement.budget import Budget, run_to_end
+from muster.scheduler.planning.exact import Answer, BudgetSpent, DualCertificate, Exhausted, decide, weight_of_need
 from muster.scheduler.planning.first_fit import pack
 from muster.scheduler.planning.packing_instance import PackingInstance
 from tests.build.matrices import a_leaf, a_matrix, an_instance, is_sound
+
+
+def decided(instance: PackingInstance, budget: Budget) -> Answer:
+    return run_to_end(decide(instance, budget))
 
 
 def test_a_packing_that_no_quick_order_finds_is_found_exactly():
     # 6+4, 5+5, 4+3+3 fill three nodes of ten to the brim.
     instance = an_instance(a_matrix([[10, 10, 10]], [[6], [5], [4], [3]]), a_leaf("a", 7, s0=1, s1=2, s2=2, s3=2))
 
-    placed = decide(instance, Budget(5000))
+    placed = decided(instance, Budget(5000))
 
     assert isinstance(placed, np.ndarray)
     assert is_sound(instance, placed)
@@ -28,7 +32,9 @@ def test_a_packing_that_no_quick_order_finds_is_found_exactly():
 
 
 def test_too_much_of_one_resource_is_weighed():
-    answer = decide(an_instance(a_matrix([[3, 3], [9, 9]], [[2, 1], [1, 4]]), a_leaf("a", 5, s0=3, s1=2)), Budget(1000))
+    answer = decided(
+        an_instance(a_matrix([[3, 3], [9, 9]], [[2, 1], [1, 4]]), a_leaf("a", 5, s0=3, s1=2)), Budget(1000)
+    )
 
     assert isinstance(answer, DualCertificate)
     assert answer.available < answer.required
@@ -36,7 +42,7 @@ def test_too_much_of_one_resource_is_weighed():
 
 def test_what_weights_cannot_show_is_shown_by_search():
     # Sizes 7, 6, 5 in two nodes of ten: each pair is too large, though 18 is less than 20.
-    answer = decide(an_instance(a_matrix([[10, 10]], [[7], [6], [5]]), a_leaf("a", 3, s0=1, s1=1, s2=1)), Budget(1000))
+    answer = decided(an_instance(a_matrix([[10, 10]], [[7], [6], [5]]), a_leaf("a", 3, s0=1, s1=1, s2=1)), Budget(1000))
 
     assert isinstance(answer, DualCertificate | Exhausted)
 
@@ -44,7 +50,7 @@ def test_what_weights_cannot_show_is_shown_by_search():
 def test_a_leaf_that_may_choose_takes_the_members_that_fit():
     instance = an_instance(a_matrix([[3, 3]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2), a_leaf("b", 1, s1=1))
 
-    assert isinstance(decide(instance, Budget(1000)), DualCertificate | Exhausted)
+    assert isinstance(decided(instance, Budget(1000)), DualCertificate | Exhausted)
     easier = an_instance(a_matrix([[3, 3, 2]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2), a_leaf("b", 1, s1=1))
     placed = pack(easier, Budget(1000))
     assert placed is not None
@@ -55,7 +61,7 @@ def test_a_budget_that_ends_claims_nothing():
     rng = np.random.default_rng(3)
     matrix = a_matrix([rng.integers(20, 40, 12).tolist()], [[11], [9], [7], [5]])
 
-    answer = decide(an_instance(matrix, a_leaf("a", 34, s0=8, s1=8, s2=9, s3=9)), Budget(20))
+    answer = decided(an_instance(matrix, a_leaf("a", 34, s0=8, s1=8, s2=9, s3=9)), Budget(20))
 
     assert isinstance(answer, BudgetSpent | DualCertificate)
 
@@ -65,7 +71,7 @@ def test_many_nodes_of_one_kind_cost_no_more_than_few(nodes: int):
     instance = an_instance(a_matrix([[10] * nodes], [[6], [4]]), a_leaf("a", 2 * nodes, s0=nodes, s1=nodes))
     budget = Budget(2000)
 
-    assert isinstance(decide(instance, budget), np.ndarray)
+    assert isinstance(decided(instance, budget), np.ndarray)
     assert budget.spent < 400
 
 
@@ -81,22 +87,22 @@ def only_pairs(*nodes: set[tuple[int, int]]) -> PackingInstance:
 
 def test_what_fractions_of_patterns_would_cover_is_refuted_by_search():
     # Half of each pattern covers every pod, so no weights refute it; whole patterns leave two pods that differ.
-    answer = decide(only_pairs({(0, 1), (2, 3)}, {(0, 2), (1, 3)}), Budget(1000))
+    answer = decided(only_pairs({(0, 1), (2, 3)}, {(0, 2), (1, 3)}), Budget(1000))
 
     assert isinstance(answer, Exhausted)
     assert answer.classes == 2
     assert answer.steps > 0
-    fitting = decide(only_pairs({(0, 1), (2, 3)}, {(0, 1), (2, 3)}), Budget(1000))
+    fitting = decided(only_pairs({(0, 1), (2, 3)}, {(0, 1), (2, 3)}), Budget(1000))
     assert isinstance(fitting, np.ndarray)
     assert fitting.sum(axis=1).tolist() == [1, 1, 1, 1]
 
 
 def test_the_search_gives_up_without_a_claim_when_its_budget_ends():
     hard = only_pairs({(0, 1), (2, 3)}, {(0, 2), (1, 3)})
-    complete = decide(hard, Budget(1000))
+    complete = decided(hard, Budget(1000))
     assert isinstance(complete, Exhausted)
 
-    assert isinstance(decide(hard, Budget(complete.steps - 1)), BudgetSpent)
+    assert isinstance(decided(hard, Budget(complete.steps - 1)), BudgetSpent)
 
 
 def test_a_group_that_may_choose_weighs_as_its_lightest_pods():
@@ -110,7 +116,7 @@ def test_a_certificate_needs_no_patterns_where_there_are_too_many():
     # Too many patterns to list: eight small types on a large node.
     free, requests = [[900]], [[1], [2], [3], [4]]
     counts = {"s0": 200, "s1": 200, "s2": 200, "s3": 200}
-    answer = decide(an_instance(a_matrix(free, requests), a_leaf("a", 800, **counts)), Budget(100_000))
+    answer = decided(an_instance(a_matrix(free, requests), a_leaf("a", 800, **counts)), Budget(100_000))
 
     assert isinstance(answer, DualCertificate)
     assert (answer.available, answer.required) == (900, 2000)
@@ -119,7 +125,7 @@ def test_a_certificate_needs_no_patterns_where_there_are_too_many():
 def test_only_as_many_pods_are_placed_as_are_needed():
     instance = an_instance(a_matrix([[3, 3]], [[3], [2]]), a_leaf("a", 2, s0=2, s1=2))
 
-    placed = decide(instance, Budget(1000))
+    placed = decided(instance, Budget(1000))
 
     assert isinstance(placed, np.ndarray)
     assert placed.sum() == 2
@@ -158,7 +164,7 @@ def test_small_instances_are_decided_as_by_trying_everything(rows: int, choose: 
         need = rng.randint(1, len(pods)) if choose else len(pods)
         instance = an_instance(a_matrix(free, requests), a_leaf("g", need, **counts))
 
-        answer = decide(instance, Budget(100_000))
+        answer = decided(instance, Budget(100_000))
 
         possible = some_fit([list(node) for node in zip(*free, strict=True)], pods, need)
         assert isinstance(answer, np.ndarray) is possible, (free, requests, counts, need)
@@ -179,7 +185,7 @@ def test_rounded_fractions_spare_the_search_of_large_instances():
     instance = an_instance(a_matrix(free, [[7], [6], [5]]), a_leaf("g", 125, **counts))
     budget = Budget(3000)
 
-    placed = decide(instance, budget)
+    placed = decided(instance, budget)
 
     assert isinstance(placed, np.ndarray)
     assert is_sound(instance, placed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muster.scheduler.placement.verdict import Budget
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.planning.first_fit import TYPE_COST, finish, pack
 from tests.build.matrices import a_leaf, a_matrix, an_instance, is_sound
 

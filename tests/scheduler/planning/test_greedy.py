@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from muster.scheduler.placement.verdict import Budget, DomainsEvaluated
+from muster.scheduler.placement.budget import Budget
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.planning.greedy import WORTH_COUNTING, Greedy, highest_priority, pending_below
 from muster.scheduler.planning.partial_placement import PartialPlacement
 from tests.build.cluster import evaluator_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.scheduler.placement.verdict import Budget
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.planning.first_fit import pack
 from muster.scheduler.planning.packing_instance import PackingInstance, ScopedRequest
 from tests.build.matrices import SHAPES, a_leaf, a_matrix, an_instance

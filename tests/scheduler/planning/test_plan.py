@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest
-from muster.scheduler.placement.verdict import Budget, DomainsEvaluated, Infeasible, Placed, Undecided
+from muster.scheduler.placement.verdict import DomainsEvaluated, Infeasible, Placed, Undecided
 from muster.scheduler.planning.node_matrix import NodeSet
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.planning.tree_search import TreeSearch

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from muster.scheduler.placement.verdict import Budget, CountingProof, ExhaustionProof, Infeasible, Shortage, WeightProof
+from muster.scheduler.placement.budget import Budget
+from muster.scheduler.placement.verdict import CountingProof, ExhaustionProof, Infeasible, Shortage, WeightProof
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.partial_placement import PartialPlacement
 from muster.scheduler.planning.shortages import NEAREST, ShortageFinder, excluded

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.budget import Budget, Pausing, run_to_end
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest
-from muster.scheduler.placement.verdict import Budget, Infeasible
+from muster.scheduler.placement.verdict import Infeasible
 from muster.scheduler.planning import tree_search
 from muster.scheduler.planning.exact import BudgetSpent
 from muster.scheduler.planning.node_matrix import NodeMatrix
@@ -131,7 +132,7 @@ def a_composite(name: str, need: int, *children: GroupRequest, topology: str = "
 
 
 def solve(matrix: NodeMatrix, request: GroupRequest, steps: int = 2000) -> Found | NotFound:
-    return TreeSearch(matrix, Budget(steps)).solve(request, matrix.everywhere())
+    return run_to_end(TreeSearch(matrix, Budget(steps)).solve(request, matrix.everywhere()))
 
 
 def found(matrix: NodeMatrix, request: GroupRequest, steps: int = 2000) -> Found:
@@ -167,7 +168,7 @@ def test_what_counting_alone_refutes_is_said_so_and_costs_nothing():
     matrix = a_matrix([[2, 2]], [[1]], rack=[1, 2])
     search = TreeSearch(matrix, Budget(100))
 
-    answer = search.solve(a_leaf("g", 3, "rack", s0=3), matrix.everywhere())
+    answer = run_to_end(search.solve(a_leaf("g", 3, "rack", s0=3), matrix.everywhere()))
 
     assert answer == NotFound(complete=True, counted=True)
     assert search.budget.spent == 0
@@ -256,7 +257,7 @@ def test_equal_groups_and_symmetric_domains_are_tried_once():
         groups = [a_leaf(f"g{i}", 3, "rack", s0=3) for i in range(racks)]
         search = TreeSearch(matrix, Budget(100_000))
         root = a_composite("root", racks + 1, *groups, a_leaf("two", 2, "rack", s0=2))
-        answer = search.solve(root, matrix.everywhere())
+        answer = run_to_end(search.solve(root, matrix.everywhere()))
         assert isinstance(answer, NotFound)
         assert answer.complete
         return search.budget.spent
@@ -301,14 +302,15 @@ def test_the_group_with_the_fewest_alternatives_is_decided_first():
 def test_one_hard_corner_gets_half_of_the_steps_that_are_left(monkeypatch: pytest.MonkeyPatch):
     given: list[int] = []
 
-    def recorded(instance: object, budget: Budget) -> BudgetSpent:
+    def recorded(instance: object, budget: Budget) -> Pausing[BudgetSpent]:
         given.append(budget.limit)
+        yield
         return BudgetSpent()
 
     monkeypatch.setattr(tree_search, "decide", recorded)
     search = TreeSearch(a_matrix([[4, 4]], [[3], [2]]), Budget(1000))
 
-    answer = search.solve(a_leaf("g", 3, s0=2, s1=1), search.matrix.everywhere())
+    answer = run_to_end(search.solve(a_leaf("g", 3, s0=2, s1=1), search.matrix.everywhere()))
 
     assert isinstance(answer, NotFound)
     assert not answer.complete

@@ -7,7 +7,7 @@ from typing import Any
 from bench.preemption_rule import tally
 
 from muster.scheduler.cycle.evaluate import request_of
-from muster.scheduler.placement.verdict import Budget
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
 from muster.scheduler.preemption.select import NO_VICTIMS, select_victims
 from tests.build.objects import RACK, a_budget, a_composite, a_gang, a_node, a_pod, near, pods

@@ -9,8 +9,9 @@ from collections.abc import Collection
 
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.interface.keys import ObjectRef
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest
-from muster.scheduler.placement.verdict import Budget, Placed
+from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.preemption.resolvability import worth_preempting_for
 from muster.scheduler.preemption.result import (

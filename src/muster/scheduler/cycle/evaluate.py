@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from muster.scheduler.cache.volumes import bound
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group, Member
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest
-from muster.scheduler.placement.verdict import Budget, DomainsEvaluated, Placed, Undecided, Verdict
+from muster.scheduler.placement.verdict import DomainsEvaluated, Placed, Undecided, Verdict
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.runtime.diagnosis import Diagnosis

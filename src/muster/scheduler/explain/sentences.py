@@ -9,8 +9,9 @@ from muster.scheduler.cycle.evaluate import Evaluation
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import entity_key, may_preempt
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves
-from muster.scheduler.placement.verdict import Budget, ExhaustionProof, Infeasible, Shortage, Undecided, WeightProof
+from muster.scheduler.placement.verdict import ExhaustionProof, Infeasible, Shortage, Undecided, WeightProof
 from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
 from muster.scheduler.preemption.select import select_victims
 from muster.scheduler.preemption.victims import possible_victims, quorums

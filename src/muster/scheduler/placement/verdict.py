@@ -8,7 +8,7 @@ searched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -117,20 +117,3 @@ class DomainsEvaluated:
     profile: str = ""  # scheduler name of the entity
     domains: int = 0
     feasible: int = 0  # in so many of them the counts allow the minimum
-
-
-@dataclass(slots=True)
-class Budget:
-    """Search steps that may still be spent. A step is one placement or one domain tried, never a unit of time."""
-
-    limit: int
-    spent: int = field(default=0)
-
-    def spend(self, steps: int = 1) -> bool:
-        """Spend steps; False when the budget is exceeded."""
-        self.spent += steps
-        return self.spent <= self.limit
-
-    @property
-    def exhausted(self) -> bool:
-        return self.spent >= self.limit

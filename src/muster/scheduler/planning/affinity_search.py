@@ -15,8 +15,8 @@ from itertools import combinations
 import numpy as np
 
 from muster.scheduler.framework.shape import Shape
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest, IdenticalPods, PodGroupRequest, open_leaves
-from muster.scheduler.placement.verdict import Budget
 from muster.scheduler.planning.domains import TopologyDomains, ranked, unbounded_capacity
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.node_matrix import Mask

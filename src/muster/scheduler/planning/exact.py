@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.scheduler.placement.verdict import Budget
+from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.planning.first_fit import finish
 from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
@@ -85,7 +85,7 @@ State = tuple[int, int, int]  # class, first pattern that may be used, nodes lef
 Bound = tuple[tuple[int, ...], list[int], list[int]]  # weights, best of each class, sum over this class and later ones
 
 
-def decide(instance: PackingInstance, budget: Budget) -> Answer:
+def decide(instance: PackingInstance, budget: Budget) -> Pausing[Answer]:
     """Counts per type and node; or a dual certificate; or the record of a complete search; or that the budget ended."""
     before = budget.spent
     classes, member_of, sizes = _classes(instance)
@@ -100,7 +100,8 @@ def decide(instance: PackingInstance, budget: Budget) -> Answer:
     rounded = cover.round(member_of)
     if rounded is not None:
         return rounded
-    if cover.search(0, 0, int(sizes[0]) if len(sizes) else 0, tuple(instance.counts), 0):
+    found = yield from cover.search(0, 0, int(sizes[0]) if len(sizes) else 0, tuple(instance.counts), 0)
+    if found:
         return cover.placement(member_of)
     return BudgetSpent() if cover.gave_up else Exhausted(len(sizes), budget.spent - before)
 
@@ -294,7 +295,7 @@ class _Cover:
                 return placed
         return None
 
-    def search(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> bool:
+    def search(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> Pausing[bool]:
         """Whether the nodes from this one on can cover the counts; patterns before `first` are not used again."""
         if self._done(counts):
             return True
@@ -306,18 +307,21 @@ class _Cover:
         if depth > MAX_DEPTH or not self.budget.spend(SEARCH_COST):
             self.gave_up = True
             return False
+        if self.budget.pause_due():
+            yield
         known = self.failed.setdefault((at, first, left), [])
         if any(all(f <= c for f, c in zip(old, counts, strict=True)) for old in known):
             return False
         if self._too_heavy(at, left, counts):
             return False
-        if self._branch(at, first, left, counts, depth):
+        found = yield from self._branch(at, first, left, counts, depth)
+        if found:
             return True
         if not self.gave_up and len(known) < MOST_REMEMBERED:
             known.append(counts)
         return False
 
-    def _branch(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> bool:
+    def _branch(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> Pausing[bool]:
         """Every next pattern and every number of nodes for it, the most first; the last pattern takes the rest."""
         found: list[list[int]] = self.patterns[at].tolist()
         for index in range(first, len(found)):
@@ -327,7 +331,8 @@ class _Cover:
             for nodes in range(most, most - 1 if last else 0, -1):
                 rest = tuple(max(0, have - nodes * take) for have, take in zip(counts, pattern, strict=True))
                 self.chosen.append((at, index, nodes))
-                if self.search(at, index + 1, 0 if last else left - nodes, rest, depth + 1):
+                covered = yield from self.search(at, index + 1, 0 if last else left - nodes, rest, depth + 1)
+                if covered:
                     return True
                 self.chosen.pop()
                 if self.gave_up:

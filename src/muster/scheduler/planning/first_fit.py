@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.scheduler.placement.verdict import Budget
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
 

@@ -13,8 +13,9 @@ from itertools import groupby
 import numpy as np
 
 from muster.scheduler.framework.shape import Shape
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, admissible_leaves
-from muster.scheduler.placement.verdict import Budget, DomainsEvaluated
+from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.planning.domains import (
     DomainCapacity,
     TopologyDomains,

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.budget import Budget, run_to_end
 from muster.scheduler.placement.request import (
     CompositeRequest,
     GroupRequest,
@@ -20,7 +21,6 @@ from muster.scheduler.placement.request import (
 )
 from muster.scheduler.placement.verdict import (
     Assignment,
-    Budget,
     DomainsEvaluated,
     Infeasible,
     Placed,
@@ -175,7 +175,7 @@ class _Planner:
             self._shapes = _shapes_in_order(self.request)
         matrix = node_matrix_of(self.placement.trial, self._shapes, _keys(request))
         if not dependent:
-            found = TreeSearch(matrix, self.budget).solve(request, matrix.everywhere(nodes))
+            found = run_to_end(TreeSearch(matrix, self.budget).solve(request, matrix.everywhere(nodes)))
         else:
             found = self._search_implied(matrix, request, nodes)
         if isinstance(found, NotFound):
@@ -195,9 +195,8 @@ class _Planner:
         """
         implied = ImpliedTopology(self.placement, request)
         matrix.columns.update({key: self.placement.cluster.labels(key) for key in _keys(implied.request)})
-        budget = Budget((self.budget.limit - self.budget.spent) // 2)
-        found = TreeSearch(matrix, budget).solve(implied.request, matrix.everywhere(nodes))
-        self.budget.spend(budget.spent)
+        budget = self.budget.part(self.budget.left // 2)
+        found = run_to_end(TreeSearch(matrix, budget).solve(implied.request, matrix.everywhere(nodes)))
         if isinstance(found, NotFound):
             return replace(found, counted=found.counted and not implied.found, certificate=None)
         satisfied = [implied.original(group) for group in found.satisfied]

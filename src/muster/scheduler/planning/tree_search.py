@@ -15,8 +15,8 @@ from itertools import combinations
 
 import numpy as np
 
+from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, open_leaves
-from muster.scheduler.placement.verdict import Budget
 from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, decide
 from muster.scheduler.planning.first_fit import pack
 from muster.scheduler.planning.node_matrix import NodeMatrix, NodeSet
@@ -81,29 +81,34 @@ class TreeSearch:
         self._symmetry = DomainSymmetry(self.matrix)
         self._bounds = DomainBounds(self.matrix)
 
-    def solve(self, request: GroupRequest, nodes: NodeSet) -> Found | NotFound:
+    def solve(self, request: GroupRequest, nodes: NodeSet) -> Pausing[Found | NotFound]:
         """A placement of the minimum of a group on some nodes, or what was tried."""
         domains: list[ChosenDomain] = []
         if not self.fits_alone(request, nodes):
             return NotFound(complete=True, counted=True)
-        if not self._fits_without_domains(request, nodes):
+        fits = yield from self._fits_without_domains(request, nodes)
+        if not fits:
             return NotFound(complete=True, classes=self.classes)
-        scoped = self._run(((request, nodes, False),), (), domains)
+        scoped = yield from self._run(((request, nodes, False),), (), domains)
         if scoped is None:
             return NotFound(not self.gave_up, False, self.certificate, self.classes, self.tried_domains)
-        packed = [pods for part in _components(scoped) for pods in self._packed_pods(part)]
+        packed: list[PackedPods] = []
+        for part in _components(scoped):
+            packed += yield from self._packed_pods(part)
         return Found(packed, domains, _satisfied(request, {part.request for part in scoped}))
 
     # --- decisions -------------------------------------------------------------------------------
 
     def _run(
         self, tasks: tuple[Task, ...], scoped: tuple[ScopedRequest, ...], domains: list[ChosenDomain]
-    ) -> tuple[ScopedRequest, ...] | None:
+    ) -> Pausing[tuple[ScopedRequest, ...] | None]:
         """The PodGroups of a full set of decisions that packs, or None. `domains` grows along the way."""
         if not self.budget.spend(STATE_COST) or len(domains) > DEEPEST:
             self.gave_up = True
             return None
-        settled = self._settle(tasks, scoped, domains)
+        if self.budget.pause_due():
+            yield
+        settled = yield from self._settle(tasks, scoped, domains)
         if settled is None:
             return None
         tasks, scoped = settled
@@ -116,7 +121,7 @@ class TreeSearch:
         rest = tuple(other for other in tasks if other is not task)
         mark = len(domains)
         for more in self._options(task, rest, scoped, domains):
-            found = self._run(rest + more, scoped, domains)
+            found = yield from self._run(rest + more, scoped, domains)
             if found is not None:
                 return found
             del domains[mark:]
@@ -128,7 +133,7 @@ class TreeSearch:
 
     def _settle(
         self, tasks: tuple[Task, ...], scoped: tuple[ScopedRequest, ...], domains: list[ChosenDomain]
-    ) -> tuple[tuple[Task, ...], tuple[ScopedRequest, ...]] | None:
+    ) -> Pausing[tuple[tuple[Task, ...], tuple[ScopedRequest, ...]] | None]:
         """Decide every task that has one alternative only; None when the PodGroups so far do not pack."""
         waiting, open_tasks, fresh = list(tasks), list[Task](), list[ScopedRequest]()
         while waiting:
@@ -154,8 +159,11 @@ class TreeSearch:
                 open_tasks.append((request, nodes, True))
         scoped += tuple(fresh)
         changed = set(fresh)
-        if not all(self._packs(part) for part in _components(scoped) if changed.intersection(part)):
-            return None
+        for part in _components(scoped):
+            if changed.intersection(part):
+                packs = yield from self._packs(part)
+                if not packs:
+                    return None
         return tuple(open_tasks), scoped
 
     def _options(
@@ -237,14 +245,15 @@ class TreeSearch:
             return sum(seats) >= request.need
         return sum(self.fits_alone(child, nodes) for child in request.open) >= request.need
 
-    def _fits_without_domains(self, request: GroupRequest, nodes: NodeSet) -> bool:
+    def _fits_without_domains(self, request: GroupRequest, nodes: NodeSet) -> Pausing[bool]:
         """Without regard to domains all PodGroups must fit together; asked only where domains are in play."""
         leaves = _mandatory(request)
         if leaves is None or len(leaves) < 2 or not any(leaf.topology for leaf in leaves):
             return True
         scoped = tuple(ScopedRequest(leaf, nodes) for leaf in leaves)
         gave_up, certificate = self.gave_up, self.certificate
-        fits = self._pack(scoped) is not None or self.gave_up
+        packing = yield from self._pack(scoped)
+        fits = packing is not None or self.gave_up
         self.gave_up, self.certificate = gave_up, certificate
         return fits
 
@@ -270,25 +279,23 @@ class TreeSearch:
 
     # --- packing ---------------------------------------------------------------------------------
 
-    def _packs(self, part: tuple[ScopedRequest, ...]) -> bool:
+    def _packs(self, part: tuple[ScopedRequest, ...]) -> Pausing[bool]:
         """Whether PodGroups that share nodes fit together."""
         if len(part) == 1 and len(part[0].request.identical) == 1:
             return True  # counted before: one shape alone
         key = self._scoped_key(part)
         if key not in self._packed:
-            self._packed[key] = self._pack(part)
+            self._packed[key] = yield from self._pack(part)
         return self._packed[key] is not None
 
-    def _pack(self, part: tuple[ScopedRequest, ...]) -> Packing | None:
+    def _pack(self, part: tuple[ScopedRequest, ...]) -> Pausing[Packing | None]:
         self.budget.spend(INSTANCE_COST)
         instance = PackingInstance(self.matrix, part)
         placed = pack(instance, self.budget)
         if placed is not None:
             return part, instance.packed(placed)
         # One hard corner must not use up what the rest of the tree needs.
-        share = Budget(max(1, (self.budget.limit - self.budget.spent) // 2))
-        answer = decide(instance, share)
-        self.budget.spend(share.spent)
+        answer = yield from decide(instance, self.budget.part(self.budget.left // 2))
         if isinstance(answer, np.ndarray):
             return part, instance.packed(answer)
         if isinstance(answer, BudgetSpent):
@@ -299,11 +306,11 @@ class TreeSearch:
             self.classes = max(self.classes, answer.classes)
         return None
 
-    def _packed_pods(self, part: tuple[ScopedRequest, ...]) -> list[PackedPods]:
+    def _packed_pods(self, part: tuple[ScopedRequest, ...]) -> Pausing[list[PackedPods]]:
         known = self._packed.get(self._scoped_key(part))
         if known is not None and set(known[0]) == set(part):
             return known[1]
-        again = self._pack(part)
+        again = yield from self._pack(part)
         return again[1] if again is not None else []
 
     # --- memory ----------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from muster.api import selectors, types
 from muster.scheduler.cache.arrays import Bools
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves, rebuilt, shapes_of
-from muster.scheduler.placement.verdict import Budget, Placed, Undecided
+from muster.scheduler.placement.verdict import Placed, Undecided
 from muster.scheduler.preemption.cheapest_set import SufficiencyCache, cheapest_sufficient
 from muster.scheduler.preemption.cost import EvictionCost
 from muster.scheduler.preemption.group_victims import GroupVictims, SeatsWanted

@@ -9,8 +9,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from muster.scheduler.framework.shape import Shape
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest, leaves
-from muster.scheduler.placement.verdict import Budget, Placed, Verdict
+from muster.scheduler.placement.verdict import Placed, Verdict
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.preemption.victims import Victim
 from muster.scheduler.runtime.evaluator import Evaluator

@@ -17,8 +17,9 @@ from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.groups.validity import find_fault
 from muster.scheduler.interface.events import ObjectDeleted, ObjectUpdated
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest
-from muster.scheduler.placement.verdict import Budget, Placed, Shortage
+from muster.scheduler.placement.verdict import Placed, Shortage
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.runtime.trial import Trial
