@@ -153,7 +153,7 @@ class DelayedApi(TestWorld):
             fresh.handle(events.ObjectUpdated(kind, obj), self.now)
         fresh.handle(events.CacheSynced(), self.now)
         found: list[d.Decision] = []
-        while decisions := fresh.next(self.now):
+        while (decisions := fresh.next(self.now)) or not fresh.is_idle(self.now):
             found += [decision for decision in decisions if isinstance(decision, d.Bind | d.Evict)]
         return fresh, found
 

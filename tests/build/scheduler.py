@@ -102,7 +102,7 @@ class TestWorld:
     def run(self, turns: int = 10_000) -> TestWorld:
         """Turns until the scheduler has nothing more to do at this moment."""
         for _ in range(turns):
-            if not self.step():
+            if not self.step() and self.scheduler.is_idle(self.now):
                 return self
         raise AssertionError(f"the scheduler does not come to rest: {self.log[-5:]}")
 

@@ -49,6 +49,15 @@ def confirmed(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluatio
     return verdict if fault is None else Undecided(SearchStats(verdict.steps, shortages=shortages_of(verdict)))
 
 
+def holds_now(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation) -> bool:
+    """Whether the proof of an older infeasibility is checkable, and accepted for the cluster as it is."""
+    verdict = evaluation.verdict
+    assert isinstance(verdict, Infeasible)
+    if not _is_checkable(state, evaluation.request, verdict):
+        return False
+    return check_proof(verdict, evaluation.request, state.cluster, nominated=state.nominated_against(entity)) is None
+
+
 def _is_checkable(state: SchedulerState, request: GroupRequest, verdict: Infeasible) -> bool:
     shapes = shapes_of(request)
     if isinstance(verdict.proof, ExhaustionProof):

@@ -12,13 +12,16 @@ from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest
-from muster.scheduler.placement.verdict import DomainsEvaluated, Placed, Undecided, Verdict
-from muster.scheduler.planning.plan import plan
+from muster.scheduler.placement.verdict import DomainsEvaluated, Placed, SearchStats, Undecided, Verdict
+from muster.scheduler.planning.paused_search import PausedSearch
+from muster.scheduler.planning.plan import plan, plan_first_slice, resumed_verdict
+from muster.scheduler.planning.tree_search import Found, NotFound
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.runtime.diagnosis import Diagnosis
+from muster.scheduler.runtime.trial import Trial
 from muster.scheduler.state.scheduler_state import SchedulerState
 
-RETRY_FACTOR = 10  # an undecided search is repeated once, with so many times the steps
+MOST_SLICES = 10  # of one search; a slice has the configured number of steps
 
 
 MOST_SHAPES = 16  # distinct shapes that a failure is explained and requeued by
@@ -41,23 +44,53 @@ class Evaluation:
 def evaluate(
     state: SchedulerState, entity: QueuedEntity, request: GroupRequest | None = None, evicted: Iterable[str] = ()
 ) -> Evaluation:
-    """The verdict for an entity now, for another request, or without some pods."""
+    """The verdict for an entity now, for another request, or without some pods; searched to the end."""
     request = request or current_request(state, entity)
-    steps = state.config.budget_steps
     with state.evaluator.trial() as trial:
-        for shape, slot in state.nominated_against(entity):
-            trial.place(shape, slot)
+        _place_nominated(state, entity, trial)
         trial.evict_all(evicted)
         domains = DomainsEvaluated()
-        verdict = plan(request, trial, Budget(steps), evaluated=domains)
-        if isinstance(verdict, Undecided):
-            verdict = plan(request, trial, Budget(steps * RETRY_FACTOR), evaluated=domains)
-        diagnoses: dict[int, Diagnosis] = {}
-        if not isinstance(verdict, Placed):
-            for shape in _shapes(state, entity):
-                if not trial.seats(shape).any():
-                    diagnoses[shape.id] = trial.diagnose(shape)
-    return Evaluation(request, verdict, diagnoses, domains)
+        verdict = plan(request, trial, Budget(state.config.budget_steps * MOST_SLICES), evaluated=domains)
+        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), domains)
+
+
+def evaluate_first_slice(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, *, search: bool
+) -> Evaluation | PausedSearch | None:
+    """The verdict, if one slice is enough; None if greedy placement fails and no search is wanted."""
+    steps = state.config.budget_steps
+    budget = Budget(steps * MOST_SLICES, slice_steps=steps)
+    with state.evaluator.trial() as trial:
+        _place_nominated(state, entity, trial)
+        domains = DomainsEvaluated()
+        verdict = plan_first_slice(request, trial, budget, search=search, evaluated=domains)
+        state.planned_steps += budget.spent
+        if verdict is None or isinstance(verdict, PausedSearch):
+            return verdict
+        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), domains)
+
+
+def evaluate_resumed(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, paused: PausedSearch, answer: Found | NotFound
+) -> Evaluation:
+    """The verdict of a search that has ended, about the cluster as it is now."""
+    with state.evaluator.trial() as trial:
+        _place_nominated(state, entity, trial)
+        verdict = resumed_verdict(paused, answer, trial) or Undecided(SearchStats(paused.budget.spent))
+        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), DomainsEvaluated())
+
+
+def _place_nominated(state: SchedulerState, entity: QueuedEntity, trial: Trial) -> None:
+    for shape, slot in state.nominated_against(entity):
+        trial.place(shape, slot)
+
+
+def _diagnoses(state: SchedulerState, entity: QueuedEntity, trial: Trial, verdict: Verdict) -> dict[int, Diagnosis]:
+    """Why not one more pod of a shape fits anywhere, by shape id."""
+    if isinstance(verdict, Placed):
+        return {}
+    full = (shape for shape in _shapes(state, entity) if not trial.seats(shape).any())
+    return {shape.id: trial.diagnose(shape) for shape in full}
 
 
 def current_request(state: SchedulerState, entity: QueuedEntity) -> GroupRequest:

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import preempt
+from muster.scheduler.cycle import preempt, search
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.confirm import confirmed
-from muster.scheduler.cycle.evaluate import MOST_SHAPES, Evaluation, current_request, evaluate
+from muster.scheduler.cycle.evaluate import MOST_SHAPES, Evaluation, current_request, evaluate_first_slice
 from muster.scheduler.cycle.report import clear_nominations, report_groups, report_pod
 from muster.scheduler.cycle.requeue import capacity_of
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import SCHEDULER_ERROR, TreeFault, find_fault
 from muster.scheduler.interface.decisions import Decision
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, shapes_of
-from muster.scheduler.placement.verdict import Infeasible, Placed, Undecided
+from muster.scheduler.placement.verdict import DomainsEvaluated, Infeasible, Placed, SearchStats, Undecided
 from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -37,8 +37,34 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     freed = preempt.freed_placement(state, entity, request)
     if freed is not None:
         return list(_place(state, entity, freed))
-    evaluation = evaluate(state, entity, request)
-    domains = evaluation.domains
+    kept = search.of_request(state, entity, request)
+    evaluation = evaluate_first_slice(state, entity, request, search=kept is None)
+    if isinstance(evaluation, Evaluation):
+        search.drop(state, entity.key, now)
+        return conclude(state, entity, evaluation, now)
+    if evaluation is None or search.keep(state, entity, request, evaluation):
+        return list(_wait_for_search(state, entity, request, now))
+    undecided = Undecided(SearchStats(evaluation.budget.spent))
+    return conclude(state, entity, Evaluation(request, undecided, {}, DomainsEvaluated()), now)
+
+
+def run_search_slice(state: SchedulerState, now: float) -> list[Decision]:
+    """One slice of the search whose turn it is; what follows if that ends it."""
+    ended = search.run_slice(state, now)
+    if ended is None:
+        return []
+    entity, evaluation = ended
+    state.queue.activate(entity)
+    decisions = conclude(state, entity, evaluation, now)
+    if isinstance(evaluation.verdict, Undecided) and entity.state is EntityState.UNSCHEDULABLE:
+        # Its answer came too late or not at all: once more, from the cluster as it is then.
+        state.queue.retry(entity)
+    return decisions
+
+
+def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, now: float) -> list[Decision]:
+    """What follows from a verdict."""
+    request, domains = evaluation.request, evaluation.domains
     if domains.domains:
         state.measurements.add_domains(replace(domains, profile=state.scheduler_of(entity)))
     evaluation.verdict = confirmed(state, entity, evaluation)
@@ -104,6 +130,16 @@ def _fail(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, n
         state.queue.requeue_next(entity, lambda hint: capacity_of(state, hint), now)
 
 
+def _wait_for_search(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, now: float
+) -> Iterator[Decision]:
+    """The search goes on in later cycles. Nothing is said on the objects before it has ended."""
+    yield from preempt.keep_waiting(state, entity, request)
+    if entity.state is not EntityState.PREEMPTING:
+        state.queue.add_unschedulable(entity, _weak_hints(request), now)
+        entity.set_outcome("Searching", "the search for a placement goes on")
+
+
 def _reason_of(group: Group, reason: str, verdict: Infeasible | Undecided) -> tuple[str, str]:
     """A group without its members waits for them, whatever became of the rest of its tree."""
     if not group.admissible:
@@ -122,9 +158,12 @@ def _hints(state: SchedulerState, evaluation: Evaluation, *, awaits_binds: bool)
     exact = _exact_hint(state, request)
     if exact is not None and isinstance(evaluation.verdict, Infeasible):
         return RequeueHints((exact,), rejected_by)
+    return _weak_hints(request, rejected_by)
+
+
+def _weak_hints(request: GroupRequest, rejected_by: frozenset[str] = frozenset()) -> RequeueHints:
     shapes = list(shapes_of(request).values())[:MOST_SHAPES]
-    weak = tuple(CapacityHint(shape, 1, weak=True) for shape in shapes)
-    return RequeueHints(weak, rejected_by)
+    return RequeueHints(tuple(CapacityHint(shape, 1, weak=True) for shape in shapes), rejected_by)
 
 
 def _exact_hint(state: SchedulerState, request: GroupRequest) -> CapacityHint | None:

@@ -11,7 +11,7 @@ from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import event_handlers, preempt
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
-from muster.scheduler.cycle.schedule_one import schedule_one
+from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
 from muster.scheduler.cycle.view import SchedulerView
 from muster.scheduler.groups.group import PENDING, Member
 from muster.scheduler.interface.decisions import Decision
@@ -42,17 +42,16 @@ class Scheduler:
         state = self.state
         if not state.synced:
             return []
-        decisions = list(due_work(state, now))
+        begun = state.planned_steps
+        decisions = list(due_work(state, now)) or run_search_slice(state, now)
         for _ in range(MOST_SILENT_ATTEMPTS):
-            if decisions:
+            if decisions or state.planned_steps - begun >= state.config.budget_steps:
                 break
             entity = state.queue.pop()
             if entity is None:
                 break
             decisions = self._schedule(entity, now)
-        else:
-            return decisions
-        if not decisions and state.preemptions.unclaimed and state.queue.peek() is None:
+        if not decisions and state.preemptions.unclaimed and not state.searches and state.queue.peek() is None:
             decisions = preempt.unmark(state, state.preemptions.release_unclaimed())
         return decisions
 
@@ -61,9 +60,14 @@ class Scheduler:
         state = self.state
         if not state.synced:
             return None
-        if state.conditions.has_posted or state.queue.peek() is not None:
+        if state.conditions.has_posted or state.queue.peek() is not None or state.searches:
             return now
         return next_due(state)
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing is left to do at this time: no entity in line, no search under way."""
+        due = self.wake_at(now)
+        return due is None or due > now
 
     # --- one entity --------------------------------------------------------------------------------
 

@@ -62,6 +62,15 @@ class Budget:
         return True
 
 
+def run_slice(search: Pausing[T]) -> T | None:
+    """The answer of a search; None if it pauses first."""
+    try:
+        next(search)
+    except StopIteration as end:
+        return end.value
+    return None
+
+
 def run_to_end(search: Pausing[T]) -> T:
     """The answer of a search, without pausing."""
     while True:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.placement.budget import Budget, run_to_end
+from muster.scheduler.placement.budget import Budget, run_slice, run_to_end
 from muster.scheduler.placement.request import (
     CompositeRequest,
     GroupRequest,
@@ -34,6 +34,7 @@ from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.implied_topology import ImpliedTopology
 from muster.scheduler.planning.node_matrix import Mask, NodeMatrix
 from muster.scheduler.planning.partial_placement import PartialPlacement
+from muster.scheduler.planning.paused_search import PausedSearch
 from muster.scheduler.planning.seat_bounds import node_matrix_of
 from muster.scheduler.planning.shortages import ShortageFinder, excluded
 from muster.scheduler.planning.tree_search import Found, NotFound, TreeSearch
@@ -55,12 +56,57 @@ def plan(
 
     `extras`: pods beyond the minimum are placed as well. `evaluated` counts the domains that were compared.
     """
+    planned = _plan(request, trial, budget, evaluated, extras=extras)
+    assert isinstance(planned, Placed | Infeasible | Undecided), "a plan without slices has a verdict"
+    return planned
+
+
+def plan_first_slice(
+    request: GroupRequest,
+    trial: Trial,
+    budget: Budget,
+    *,
+    search: bool = True,
+    evaluated: DomainsEvaluated | None = None,
+) -> Verdict | PausedSearch | None:
+    """The same, for as long as one slice of the budget lasts; None if greedy placement fails and no search is wanted.
+
+    The search for the minimum of pods that depend on nodes only can be paused. Any other search is limited to a slice.
+    """
+    return _plan(request, trial, budget, evaluated, search=search, pausing=True)
+
+
+def resumed_verdict(paused: PausedSearch, answer: Found | NotFound, trial: Trial) -> Verdict | None:
+    """The verdict of a search that has ended, on the cluster as it is now; None if what it found is not there any more.
+
+    Whether an infeasibility still holds is for the caller to decide.
+    """
+    start = trial.mark()
+    try:
+        planner = _Planner(paused.request, PartialPlacement(trial), paused.budget, None)
+        if isinstance(answer, NotFound):
+            return planner.not_placed(paused.request, answer)
+        return planner.resume(paused, answer)
+    finally:
+        trial.undo(start)
+
+
+def _plan(
+    request: GroupRequest,
+    trial: Trial,
+    budget: Budget,
+    evaluated: DomainsEvaluated | None,
+    *,
+    extras: bool = True,
+    search: bool = True,
+    pausing: bool = False,
+) -> Verdict | PausedSearch | None:
     placed = _one_pod(request, trial)
     if placed is not None:
         return placed
     start = trial.mark()
     try:
-        return _Planner(request, PartialPlacement(trial), budget, evaluated).run(extras)
+        return _Planner(request, PartialPlacement(trial), budget, evaluated, pausing=pausing).run(extras, search)
     finally:
         trial.undo(start)
 
@@ -85,6 +131,8 @@ class _Planner:
         placement: PartialPlacement,
         budget: Budget,
         evaluated: DomainsEvaluated | None,
+        *,
+        pausing: bool = False,
     ) -> None:
         self.request = request
         self.placement = placement
@@ -94,17 +142,29 @@ class _Planner:
         self._shapes: list[Shape] | None = None
         self._failed: dict[object, NotFound] = {}
         self._last: NotFound = NotFound(True)
+        self._pausing = pausing
+        self._paused: PausedSearch | None = None
 
-    def run(self, extras: bool) -> Verdict:
+    def run(self, extras: bool, search: bool = True) -> Verdict | PausedSearch | None:
         request = self.request
         if request.satisfied:
             return self._place_extras() if extras else self._place_one_more()
         if not request.admissible:
             return Infeasible(self.shortages.inadmissible(request), self.budget.spent)
-        if not self.greedy.place_minimum(request, None) and not self._search(request, None):
-            return self._not_placed(request, self._last)
+        if not self.greedy.place_minimum(request, None):
+            if not search:
+                return None
+            if not self._search(request, None):
+                return self._paused or self.not_placed(request, self._last)
         if extras:
             self._add_extras()
+        return self._placed()
+
+    def resume(self, paused: PausedSearch, found: Found) -> Placed | None:
+        """The placement that a paused search found, with extras, if it is still there."""
+        if not paused.apply(found, self.placement):
+            return None
+        self._add_extras()
         return self._placed()
 
     def _add_extras(self) -> None:
@@ -134,7 +194,7 @@ class _Planner:
         for way in _ways_to_grow(self.request):
             if self.greedy.place_minimum(way, None) or self._search(way, None):
                 return self._placed()
-            verdict = self._not_placed(way, self._last)
+            verdict = self.not_placed(way, self._last)
             if isinstance(verdict, Undecided):
                 undecided = undecided or verdict
             else:
@@ -160,7 +220,7 @@ class _Planner:
         dependent = any(not placement.trial.independent(shape) for shape in shapes)
         satisfied = self._search_counts(request, nodes, dependent)
         if not satisfied and dependent and not self._last.complete:
-            search = AffinitySearch(self.greedy, self.budget)
+            search = AffinitySearch(self.greedy, self._slice())
             satisfied = search.place_minimum(request, nodes)
             self._last = NotFound(search.complete, search.counted, orders=search.orders)
         if satisfied:
@@ -174,10 +234,12 @@ class _Planner:
         if self._shapes is None:
             self._shapes = _shapes_in_order(self.request)
         matrix = node_matrix_of(self.placement.trial, self._shapes, _keys(request))
-        if not dependent:
-            found = run_to_end(TreeSearch(matrix, self.budget).solve(request, matrix.everywhere(nodes)))
-        else:
+        if dependent:
             found = self._search_implied(matrix, request, nodes)
+        elif self._pausing and request is self.request and not self.placement.count:
+            found = self._search_until_pause(matrix, request)
+        else:
+            found = run_to_end(TreeSearch(matrix, self._slice()).solve(request, matrix.everywhere(nodes)))
         if isinstance(found, NotFound):
             self._last = found
             return False
@@ -188,6 +250,20 @@ class _Planner:
         self._last = NotFound(complete=False)
         return False
 
+    def _search_until_pause(self, matrix: NodeMatrix, request: GroupRequest) -> Found | NotFound:
+        """The tree search until it ends or its slice does."""
+        search = TreeSearch(matrix, self.budget).solve(request, matrix.everywhere())
+        found = run_slice(search)
+        if found is None:
+            self._paused = PausedSearch(request, search, self.budget, self.placement.cluster.names)
+            return NotFound(complete=False)
+        return found
+
+    def _slice(self, parts: int = 1) -> Budget:
+        """What a search that cannot be paused may spend: the steps that are left, and no more than a slice of them."""
+        left = self.budget.left
+        return self.budget.part((min(left, self.budget.slice_steps) if self._pausing else left) // parts)
+
     def _search_implied(self, matrix: NodeMatrix, request: GroupRequest, nodes: Mask | None) -> Found | NotFound:
         """The tree search for dependent pods, with the constraints that affinity implies.
 
@@ -195,7 +271,7 @@ class _Planner:
         """
         implied = ImpliedTopology(self.placement, request)
         matrix.columns.update({key: self.placement.cluster.labels(key) for key in _keys(implied.request)})
-        budget = self.budget.part(self.budget.left // 2)
+        budget = self._slice(2)
         found = run_to_end(TreeSearch(matrix, budget).solve(implied.request, matrix.everywhere(nodes)))
         if isinstance(found, NotFound):
             return replace(found, counted=found.counted and not implied.found, certificate=None)
@@ -240,7 +316,7 @@ class _Planner:
             waiting = left
         return True
 
-    def _not_placed(self, request: GroupRequest, last: NotFound) -> Infeasible | Undecided:
+    def not_placed(self, request: GroupRequest, last: NotFound) -> Infeasible | Undecided:
         self.greedy.evaluated = None  # the shortages look again at domains that were counted
         left_out = tuple(short for group in groups(self.request) for short in excluded(group))
         shortages = self.shortages.shortages(request, None) + left_out

@@ -83,7 +83,10 @@ def most(trial: Trial, shape: Shape, nodes: Mask | None) -> int:
 
 
 def node_matrix_of(trial: Trial, shapes: Sequence[Shape], keys: Iterable[str]) -> NodeMatrix:
-    """What is free on the trial, what each shape requests, where it may be placed, and these label keys."""
+    """What is free on the trial, what each shape requests, where it may be placed, and these label keys.
+
+    Everything is copied: a search on the matrix may go on after the trial.
+    """
     cluster = trial.cluster
     requests = np.array([shape.request_vector(cluster) for shape in shapes], dtype=np.int64)
     rows = np.flatnonzero(requests.any(axis=0))
@@ -99,9 +102,9 @@ def node_matrix_of(trial: Trial, shapes: Sequence[Shape], keys: Iterable[str]) -
             column[at] = 1
             requests = np.hstack((requests, column))
             free = np.vstack((free, seats[at][None, :]))
-    columns = {key: cluster.labels(key) for key in keys}
+    columns = {key: cluster.labels(key).copy() for key in keys}
     limited = len(free) > len(rows)
-    return NodeMatrix(shapes, free, requests, allowed, cluster.rank, columns, cluster.label_id, limited=limited)
+    return NodeMatrix(shapes, free, requests, allowed, cluster.rank.copy(), columns, cluster.label_id, limited=limited)
 
 
 def _seats(trial: Trial, shape: Shape) -> Ints:

@@ -106,6 +106,11 @@ class SchedulingQueue:
             self._by_plugin.setdefault(plugin, {})[entity.key] = entity
         self._set_timer(entity, max(entity.backoff_until, now + FALLBACK_SECONDS))
 
+    def retry(self, entity: QueuedEntity) -> None:
+        """In line once the backoff of its last failure is over, whether anything changes or not."""
+        self._move(entity, EntityState.BACKOFF)
+        self._set_timer(entity, entity.backoff_until)
+
     def back_off(self, entity: QueuedEntity, now: float) -> None:
         """In line after the initial backoff: what the entity waits for does not come faster by asking at once."""
         self._move(entity, EntityState.BACKOFF)

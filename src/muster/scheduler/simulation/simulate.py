@@ -34,7 +34,7 @@ class Simulation:
         """Scheduling cycles until there is nothing more to do at this time."""
         for _ in range(MOST_CYCLES):
             decisions = self.scheduler.next(self.now)
-            if not decisions:
+            if not decisions and self.scheduler.is_idle(self.now):
                 return self
             for decision in decisions:
                 self._carry_out(decision)

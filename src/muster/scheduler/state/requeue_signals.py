@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from muster.scheduler.interface import cluster_events
 from muster.scheduler.interface.cluster_events import ClusterEvents
 from muster.scheduler.runtime.profile import Profile
 
@@ -20,6 +21,7 @@ class RequeueSignals:
 
     def __init__(self, profiles: Iterable[Profile]) -> None:
         self.nodes: set[int] = set()  # slots
+        self.gains = 0  # increases with every change that could make something fit which did not
         self._plugins: set[str] = set()
         self._requeued_by: dict[str, set[str]] = {}  # cluster event -> plugins
         for profile in profiles:
@@ -29,11 +31,13 @@ class RequeueSignals:
 
     def capacity(self, slot: int) -> None:
         """A node gained room, or changed in another way."""
+        self.gains += 1
         self.nodes.add(slot)
 
     def event(self, *events: str) -> None:
         """Cluster events happened: plugins that name one of them may no longer reject what they rejected."""
         for event in events:
+            self.gains += event != cluster_events.POD_PLACED
             self._plugins |= self._requeued_by.get(event, _NONE)
 
     def all_of(self, events: ClusterEvents) -> None:
@@ -42,6 +46,7 @@ class RequeueSignals:
 
     def rejection_over(self, rejected_by: str) -> None:
         """What entities name as the reason of their rejection may be over."""
+        self.gains += 1
         self._plugins.add(rejected_by)
 
     def take_plugins(self) -> list[str]:

@@ -22,6 +22,7 @@ from muster.scheduler.state.measurements import Measurements
 from muster.scheduler.state.nominations import Nominations
 from muster.scheduler.state.preemptions import Preemptions
 from muster.scheduler.state.requeue_signals import RequeueSignals
+from muster.scheduler.state.searches import Searches
 from muster.scheduler.status.conditions import ConditionWriter
 from muster.scheduler.status.waiting import NoticeTimer
 
@@ -43,11 +44,13 @@ class SchedulerState:
         self.nominations = Nominations(self.cluster)
         self.assumed = AssumedPods(self.cluster, self.forest, self.signals)
         self.preemptions = Preemptions(self.cluster)
+        self.searches = Searches()
         self.victim_index = VictimIndex()
         self.measurements = Measurements()
         self.budgets: dict[tuple[str, str], types.PodDisruptionBudget] = {}
         self.lost_nodes: set[str] = set()  # gone, or unreachable by their taints
         self.version = 0  # increases with every change of a pod, a node or a group
+        self.planned_steps = 0  # of all attempts and search slices so far
         self.synced = False  # the first lists are complete
 
     # --- look-ups ----------------------------------------------------------------------------------

@@ -1,0 +1,79 @@
+"""A search that goes on later: on its own copy of the nodes, in slices.
+
+The answer is about the nodes as they were when the search began. A placement is applied to the cluster as it is when
+the search ends: pods stay on the nodes that were found for them, and those whose seats are gone are placed anew inside
+the same domains. `resumed_verdict` in `plan` does that; what it returns is validated like any other plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muster.scheduler.placement.budget import Budget, Pausing, run_slice
+from muster.scheduler.placement.request import GroupRequest, IdenticalPods, PodGroupRequest, leaves
+from muster.scheduler.planning.node_matrix import Ints, Mask
+from muster.scheduler.planning.partial_placement import PartialPlacement, narrowed
+from muster.scheduler.planning.tree_search import Found, NotFound
+
+
+class PausedSearch:
+    """The search for the minimum of one request, between two slices."""
+
+    def __init__(
+        self, request: GroupRequest, search: Pausing[Found | NotFound], budget: Budget, names: Sequence[str]
+    ) -> None:
+        self.request = request
+        self.budget = budget
+        self._search = search
+        self._names = tuple(names)  # of the nodes, by slot, when the search began
+
+    def advance(self) -> Found | NotFound | None:
+        """Search for one more slice; None if that did not end it."""
+        return run_slice(self._search)
+
+    def close(self) -> None:
+        """Drop what the search holds."""
+        self._search.close()
+
+    def apply(self, found: Found, placement: PartialPlacement) -> bool:
+        """Place what was found on the cluster as it is now; False if a seat is gone and no other is there."""
+        index, left = placement.cluster.index, list[tuple[IdenticalPods, int]]()
+        for packed in found.packed:
+            slots = [index.get(self._names[slot], -1) for slot in map(int, packed.nodes)]
+            missing = _place(placement, packed.pods, slots, packed.counts)
+            if missing:
+                left.append((packed.pods, missing))
+        for group, value in found.domains:
+            placement.choose_domain(group, value)
+        groups = {pods: leaf for leaf in leaves(self.request) for pods in leaf.identical}
+        for pods, missing in left:
+            inside = _nodes_for(groups[pods], self.request, placement, None)
+            if placement.place_best(pods, missing, inside) < missing:
+                return False
+        for group in found.satisfied:
+            placement.mark_satisfied(group)
+        return True
+
+
+def _place(placement: PartialPlacement, pods: IdenticalPods, slots: list[int], counts: Ints) -> int:
+    """Place pods where they still fit; how many of them do not."""
+    missing = 0
+    for slot, count in zip(slots, map(int, counts), strict=True):
+        fitting = min(count, int(placement.trial.seats(pods.shape)[slot])) if slot >= 0 else 0
+        if fitting:
+            placement.place_on(pods, slot, fitting)
+        missing += count - fitting
+    return missing
+
+
+def _nodes_for(
+    leaf: PodGroupRequest, group: GroupRequest, placement: PartialPlacement, nodes: Mask | None
+) -> Mask | None:
+    """The nodes of the domains that were chosen for a PodGroup and the groups above it."""
+    value = placement.domain_of(group)
+    if value is not None:
+        nodes = narrowed(nodes, placement.cluster.labels(group.topology), value)
+    if isinstance(group, PodGroupRequest):
+        return nodes
+    below = next(child for child in group.open if any(one is leaf for one in leaves(child)))
+    return _nodes_for(leaf, below, placement, nodes)
