@@ -294,6 +294,8 @@ class TreeSearch:
         placed = pack(instance, self.budget)
         if placed is not None:
             return part, instance.packed(placed)
+        if self.budget.pause_due():
+            yield
         # One hard corner must not use up what the rest of the tree needs.
         answer = yield from decide(instance, self.budget.part(self.budget.left // 2))
         if isinstance(answer, np.ndarray):
