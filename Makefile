@@ -53,6 +53,9 @@ e2e: setup  ## slow tests: kills, full disks, processes, real kubectl, a real ku
 soak: setup  ## long runs under load
 	$(BIN)/python -m bench.soak
 
+day: setup  ## a day of a busy cluster in simulated time
+	.venv/bin/python -m bench.day --hours $(or $(HOURS),24)
+
 bench: setup  ## the figures of docs/benchmarks.md
 	$(BIN)/python -m bench
 
