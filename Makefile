@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full lint format e2e soak bench bench-cluster clean
+.PHONY: help setup demo test test-scheduler test-full lint format e2e soak day bench bench-cluster clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -54,7 +54,7 @@ soak: setup  ## long runs under load
 	$(BIN)/python -m bench.soak
 
 day: setup  ## a day of a busy cluster in simulated time
-	.venv/bin/python -m bench.day --hours $(or $(HOURS),24)
+	$(BIN)/python -m bench.day --hours $(or $(HOURS),24)
 
 bench: setup  ## the figures of docs/benchmarks.md
 	$(BIN)/python -m bench
