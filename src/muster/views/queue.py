@@ -26,10 +26,10 @@ class QueueRow(msgspec.Struct, frozen=True, rename="camel"):
     message: str
 
 
-def rows(scheduler: Scheduler, namespace: str | None = None) -> list[QueueRow]:
-    """The queue, the one that is tried next first."""
+def rows(scheduler: Scheduler, namespace: str | None = None, most: int | None = None) -> list[QueueRow]:
+    """The queue, the one that is tried next first; at most so many of it."""
     roots = [root for root in scheduler.view().queue() if namespace in (None, root.key.namespace)]
-    return [_row(position, root) for position, root in enumerate(roots, 1)]
+    return [_row(position, root) for position, root in enumerate(roots[:most], 1)]
 
 
 def _row(position: int, root: QueuedEntity) -> QueueRow:
