@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import webbrowser
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from muster.dashboard.recording import Recording
     from muster.dashboard.server import DashboardServer
     from muster.dashboard.source import Source
+    from muster.plane.plane import Plane
     from muster.scheduler.cycle.scheduler import Scheduler
     from muster.scheduler.simulation.decision_log import Header
     from muster.scheduler.simulation.snapshot import Snapshot
@@ -105,6 +108,19 @@ async def _serve(decision_log: Path | None, chosen: source.Source, serving: Serv
         if client is not None:
             await client.close()
     click.echo("Stopped.")
+
+
+@asynccontextmanager
+async def beside(plane: Plane, *, wanted: bool = True) -> AsyncGenerator[str]:
+    """Serves the pages of a control plane in this process for the time of the block; gives their address."""
+    if not wanted:
+        yield ""
+        return
+    from muster.dashboard.live_cluster import LiveCluster
+    from muster.dashboard.server import DashboardServer, Listen
+
+    async with DashboardServer(LiveCluster(plane.client, plane.url), Listen()) as server:
+        yield server.link()
 
 
 async def _until_stopped(server: DashboardServer, serving: ServingOptions, stop: asyncio.Event) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from muster.dashboard.tables import Table
 from muster.scheduler.cycle.scheduler import Scheduler
-from muster.scheduler.groups.group import Group
 from muster.scheduler.interface.events import Event, ObjectDeleted, ObjectUpdated
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.simulation.snapshot import Snapshot
@@ -96,6 +95,8 @@ class Board:
         if event.kind == "Pod" and obj.spec.scheduler_name not in self._names:
             self._scheduler = None  # it has no profile for this pod
             return
+        if event.kind in GROUPS:
+            return self._group_changed(EntityKey(event.kind, *key), event, now)
         self._touch(event.kind, before)
         self._handle(event, now)
         self._touch(event.kind, obj)
@@ -103,11 +104,12 @@ class Board:
     def _deleted(self, event: ObjectDeleted, now: float) -> None:
         key = (event.namespace, event.name)
         before = self.objects.get(event.kind, {}).pop(key, None)
-        if self._scheduler is not None:
-            self._touch(event.kind, before)
-            self._handle(event, now)
-            if event.kind == "Node":
-                self._stale_nodes.add(event.name)
+        if self._scheduler is None:
+            return
+        if event.kind in GROUPS:
+            return self._group_changed(EntityKey(event.kind, *key), event, now)
+        self._touch(event.kind, before)
+        self._handle(event, now)
 
     def _handle(self, event: Event, now: float) -> None:
         assert self._scheduler is not None
@@ -129,18 +131,26 @@ class Board:
             if member is not None:
                 self._stale_gangs.add(gang_of(member))
             self._queue_is_stale = True
-        elif kind in GROUPS:
-            group = self._scheduler.view().groups.get(EntityKey(kind, *_key(obj)))
-            if group is not None:
-                self._touch_tree(group.root())
-            self._queue_is_stale = True
 
-    def _touch_tree(self, top: Group) -> None:
-        self._stale_gangs.add(top.key)
-        for each in top.subtree():
-            if each.key != top.key and each.key in self.gangs.rows:
-                self._stale_gangs.add(each.key)  # it was a root of its own before
-                self._stale_nodes.update(member.node for leaf in each.leaves() for member in leaf.running.values())
+    def _group_changed(self, key: EntityKey, event: Event, now: float) -> None:
+        """A group may get another root, or leave its children as roots: then their pods count under others."""
+        before = self._roots(key)
+        self._handle(event, now)
+        after = {each: self._root_of(each) for each in (*before, *self._roots(key))}
+        self._queue_is_stale = True
+        for each, root in after.items():
+            self._stale_gangs.update(known for known in (each, root, before.get(each)) if known is not None)
+            if root is not None and before.get(each) != root:
+                self._stale_nodes.update(member.node for member in self.scheduler.view().groups[each].running.values())
+
+    def _roots(self, key: EntityKey) -> dict[EntityKey, EntityKey]:
+        """The groups of a tree, each with its root."""
+        group = self._scheduler.view().groups.get(key) if self._scheduler is not None else None
+        return {} if group is None else {each.key: each.root().key for each in group.root().subtree()}
+
+    def _root_of(self, key: EntityKey) -> EntityKey | None:
+        group = self._scheduler.view().groups.get(key) if self._scheduler is not None else None
+        return None if group is None else group.root().key
 
     # --- the tables --------------------------------------------------------------------------------
 

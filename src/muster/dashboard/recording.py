@@ -333,6 +333,8 @@ def _bound(decisions: list[Decision], objects: Objects) -> Iterator[Event]:
 def _unbound(event: BindFailed, objects: Objects) -> Iterator[Event]:
     for pod in list(objects.get("Pod", {}).values()):
         if pod.metadata.uid == event.uid and pod.spec.node_name == event.node:
+            # A scheduler does not believe that a bound pod is unbound again; this one begins anew.
+            yield ObjectDeleted("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
             yield ObjectUpdated("Pod", _on(pod, ""))
 
 

@@ -50,10 +50,10 @@ class DashboardServer:
         secure = listen.tls is not None
         app = application(Backstage(source, sessions, self._past, client, listen.names, secure))
         # A handler ends with its request: a what-if whose page has gone is not worked on any more.
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await self._runner.setup()
         try:
-            site = web.TCPSite(self._runner, listen.host, listen.port, ssl_context=listen.tls, shutdown_timeout=1.0)
+            site = web.TCPSite(self._runner, listen.host, listen.port, ssl_context=listen.tls)
             await site.start()
         except OSError:
             await self.close()

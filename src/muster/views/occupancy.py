@@ -13,6 +13,7 @@ import msgspec
 
 from muster.scheduler.groups.group import priority_of
 from muster.scheduler.interface.keys import EntityKey
+from muster.views.queue import needed
 from muster.views.topology import GPU
 from muster.views.tree import reason_of
 
@@ -134,7 +135,7 @@ def gang_state(group: Group) -> GangState:
         *group.key,
         priority_of(group),
         sum(leaf.bound for leaf in leaves),
-        sum(leaf.minimum for leaf in leaves),
+        sum(needed(leaf) for leaf in leaves),
         group.pending_below,
         met,
         "" if met else reason_of(group),

@@ -65,4 +65,9 @@ def _first_member(group: Group | None) -> str:
 
 def _needed(root: QueuedEntity) -> int:
     assert root.group is not None
-    return sum(leaf.minimum for leaf in root.group.leaves())
+    return sum(needed(leaf) for leaf in root.group.leaves())
+
+
+def needed(leaf: Group) -> int:
+    """The minimum of a pod group; one pod for a group that does not exist (any more)."""
+    return leaf.minimum if leaf.exists else 1

@@ -54,7 +54,7 @@ export function ClusterPage({ board, theme, moment = "" }) {
     </form>
     <div class="map-and-side">
       <${ClusterMap} board=${board} look=${look} theme=${theme} focus=${focus}
-        onNode=${(/** @type {string | null} */ name) => change({ node: name, gang: name && !selected ? query.get("gang") : name ? null : null, domain: null, nodes: null }, { replace: false })} />
+        onNode=${(/** @type {string | null} */ name) => change({ node: name, gang: null, domain: null, nodes: null }, { replace: false })} />
       <aside aria-label="Selection">
         ${selected ? html`<${NodeSide} name=${selected} board=${board} moment=${moment} />` : gang ? html`<${GangSide} gang=${gang} board=${board} moment=${moment} />`
           : html`<${Legend} board=${board} colour=${colour} />`}
@@ -74,13 +74,12 @@ function litNodes(board, domain, listed) {
 
 /** The largest gang of a pod at each level. @param {{found: Seats | null, pod: [string, string][], failure: string}} props */
 function Slots({ found, pod, failure }) {
-  return html`<fieldset class="slots"><legend>Largest gang that fits now</legend>
+  return html`<fieldset class="slots"><legend>Largest gang now</legend>
     ${pod.map(([name, value]) => html`<label class="amount">${name === "gpu" ? "GPU" : name === "cpu" ? "CPU" : "memory"}
       <input size="5" value=${value} placeholder=${found ? placeholder(found, name) : ""} onChange=${(/** @type {any} */ e) => change({ [name]: e.target.value.trim() })} /></label>`)}
     <output aria-live="polite">${failure ? html`<span class="warn">${failure}</span>` : found
       ? Object.entries(found.largest).reverse().map(([key, seats]) => html`<span class="slot"><b>${seats.toLocaleString()}</b> ${key === "kubernetes.io/hostname" ? "on one node" : `in one ${shortKey(key)}`}</span>`)
-      : html`<span class="muted">counting…</span>`}
-      ${found && html`<span class="slot"><b>${found.total.toLocaleString()}</b> in all</span>`}</output>
+      : html`<span class="muted">counting…</span>`}</output>
   </fieldset>`;
 }
 

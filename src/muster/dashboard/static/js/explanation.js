@@ -16,10 +16,8 @@ export function ExplanationView({ found }) {
     ${found.remark && html`<p>${found.remark}</p>`}
     ${nearest.length > 0 && html`<h3>Nearest places</h3><ul class="plain">
       ${nearest.map(({ level, domain }) => html`<li key=${level.name + domain.key + domain.value}>
-        <strong>${domain.value ? `${shortKey(domain.key)} ${domain.value}` : "the whole cluster"}</strong>
-        ${" "}${count(domain.seats, "seat")} of ${domain.needed} ${domain.whenEmpty !== null && domain.value ? `(${domain.whenEmpty} when empty)` : ""}
-        ${domain.value && html` <a class="on-map" href=${domainLink(domain.key, domain.value)}>show on the map</a>`}
-        <div class="muted">${domain.text}</div></li>`)}
+        ${domain.text}${domain.whenEmpty !== null && domain.value ? html` <span class="muted">(${domain.whenEmpty} when empty)</span>` : ""}
+        ${domain.value && html` <a class="on-map" href=${domainLink(domain.key, domain.value)}>show on the map</a>`}</li>`)}
     </ul>`}
     ${found.rules.length > 0 && html`<h3>Nodes that cannot take one more of its pods</h3><ul class="plain">
       ${found.rules.map((rule) => html`<li><span class="number">${rule.nodes}</span> of ${rule.of}: ${rule.text}</li>`)}

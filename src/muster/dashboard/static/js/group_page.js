@@ -56,7 +56,7 @@ export function GroupPage({ board, kind, namespace, name, moment = "" }) {
 /** @param {{found: GroupDetail, moment: string}} props */
 function Tree({ found, moment }) {
   return html`<ul class="tree">${found.rows.map((row) => html`<li key=${row.kind + row.name} style=${`--depth:${row.depth}`} class=${row.name === found.name && row.kind === found.kind ? "here" : ""}>
-    <${Badge} good=${row.met}><${GangLink} gang=${row} moment=${moment} /><//>
+    <${Badge} good=${row.met}><${GangLink} gang=${row} moment=${moment} text=${row.name} /><//>
     <span class="muted"> ${row.bound} of ${row.minimum} ${row.kind === "PodGroup" ? "members" : "child groups"}${row.pending ? `, ${row.pending} pods pending` : ""}
     ${row.topology ? (row.domains.length ? `, ${shortKey(row.topology)} ${row.domains.join(", ")}` : `, all in one ${shortKey(row.topology)}`) : ""}${row.reason ? `, ${row.reason}` : ""}</span></li>`)}</ul>`;
 }

@@ -75,7 +75,7 @@ function Chart({ samples, series, share, theme }) {
       {
         width: element.clientWidth, height: 190, legend: { live: false }, cursor: { show: false },
         scales: { y: { range: share ? [0, 1] : (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
-        axes: [axis, { ...axis, size: 48, values: (_plot, ticks) => ticks.map((tick) => (share ? `${Math.round(tick * 100)} %` : tick.toLocaleString())) }],
+        axes: [axis, { ...axis, size: 58, values: (_plot, ticks) => ticks.map((tick) => (share ? `${Math.round(tick * 100)} %` : tick.toLocaleString())) }],
         series: [{}, ...series.map((each, i) => ({ label: each.label, stroke: palette[i % palette.length], width: 2, dash: each.dash ?? [], points: { show: false } }))],
       },
       /** @type {any} */ (data), element,

@@ -32,6 +32,7 @@ export function layout(nodes, levels, aspect) {
   };
   const whole = part(made, all, all.map((_, i) => i), levels, 0, "", aspect);
   whole.place(0, 0);
+  made.boxes.sort((a, b) => a.level - b.level); // outer ones are painted first
   made.width = Math.max(1, whole.w);
   made.height = Math.max(1, whole.h);
   return made;

@@ -16,10 +16,12 @@ export function Empty({ title, children, sign = "○", busy = false }) {
   </div>`;
 }
 
-/** @param {{gang: {kind: string, namespace: string, name: string}, moment?: string}} props */
-export function GangLink({ gang, moment = "" }) {
-  if (gang.kind !== "PodGroup" && gang.kind !== "CompositePodGroup") return html`<span>${gangName(gang)}</span>`;
-  return html`<a href=${`/group/${objectPath(gang)}${moment ? `?moment=${moment}` : ""}`}>${gangName(gang)}</a>`;
+/** @param {{gang: {kind: string, namespace: string, name: string}, moment?: string, text?: string}} props */
+export function GangLink({ gang, moment = "", text = gangName(gang) }) {
+  if (gang.kind !== "PodGroup" && gang.kind !== "CompositePodGroup") return html`<span>${text}</span>`;
+  const name = `${gang.kind}/${gang.namespace}/${gang.name}`;
+  const there = moment ? `/time?${new URLSearchParams({ moment, tab: "group", about: name })}` : `/group/${objectPath(gang)}`;
+  return html`<a href=${there}>${text}</a>`;
 }
 
 /** @param {{gang: {kind: string, namespace: string, name: string}, children?: unknown}} props */
