@@ -6,6 +6,8 @@ outlives the process.
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +32,9 @@ from muster.server.identifiers import Identifiers, RepeatableIdentifiers
 from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
+
+MOST_OPEN_FILES = 65_536
+FILES_OF_OUR_OWN = 100  # database, logs, pipes, and connections that are still shaking hands
 
 
 class Api:
@@ -71,8 +76,8 @@ class Api:
         try:
             identifiers = RepeatableIdentifiers(store) if repeatable_names else None
             api = cls(store, Credentials(data), gates, tokens, identifiers, clock)
-            for resource, obj in bootstrap_objects():
-                await ensure(api.client, resource, obj)
+            for kind, obj in bootstrap_objects():
+                await ensure(api.client, kind, obj)
             await bootstrap_policy(api.client)
             await publish_authority(api.client, api.credentials.authority.pem.decode())
         except BaseException:
@@ -82,7 +87,7 @@ class Api:
 
     async def serve(self, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None) -> str:
         """Listen with TLS; gives the URL."""
-        self._http = HttpServer(self._gate.admit, self._gate.answer, limits)
+        self._http = HttpServer(self._gate.admit, self._gate.answer, limits or Limits(connections=connection_limit()))
         tls = server_tls(self.credentials.for_server(host), self.credentials.authority.pem)
         await self._http.start(host, port, tls)
         # Who listens on all addresses is reached from here by the loopback address, which the certificate names.
@@ -96,6 +101,18 @@ class Api:
         if self._http is not None:
             await self._http.stop()
         await self.store.close()
+
+
+def connection_limit() -> int:
+    """Raise the limit of open files as far as the system lets us; how many connections that leaves room for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    files = MOST_OPEN_FILES if files == resource.RLIM_INFINITY else min(files, MOST_OPEN_FILES)
+    return max(16, files - FILES_OF_OUR_OWN)
 
 
 def _open_store(data: Path | None) -> Store:
