@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster.api.errors import ApiError
-from muster.api.resources import CONFIG_MAPS, JOBS, NODES, POD_GROUPS, PODS
+from muster.api.resources import CONFIG_MAPS, ENDPOINT_SLICES, JOBS, NODES, POD_GROUPS, PODS, SERVICES
 from muster.client.http import HTTPClient
 from muster.plane.options import NodeOptions, Options
 from muster.plane.plane import Plane
@@ -80,6 +80,26 @@ async def test_files_of_ours_are_private_and_a_directory_that_was_there_keeps_it
         assert {file.name: file.stat().st_mode & 0o077 for file in files} == {file.name: 0 for file in files}
         assert (data / "pki").stat().st_mode & 0o777 == 0o700
     assert data.stat().st_mode & 0o777 == 0o755
+
+
+async def test_programs_in_the_cluster_find_the_api_server_and_its_authority(tmp_path: Path) -> None:
+    for _ in range(2):  # and after a restart, on another port
+        async with Plane(Options(data=tmp_path, nodes=NodeOptions(count=0), scheduler=False)) as plane:
+            port = int(plane.url.rpartition(":")[2])
+            service = await plane.client.get(SERVICES, "kubernetes", "default")
+            assert service["spec"]["clusterIP"] == "10.96.0.1"
+            assert service["spec"]["ports"][0] == {"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}
+            endpoints = await plane.client.get(ENDPOINT_SLICES, "kubernetes", "default")
+            assert endpoints["endpoints"][0]["addresses"] == ["127.0.0.1"]
+            assert endpoints["ports"][0]["port"] == port
+
+            async def published(plane: Plane = plane) -> bool:
+                found = (await plane.client.list(CONFIG_MAPS)).items
+                roots = [each for each in found if each["metadata"]["name"] == "kube-root-ca.crt"]
+                pem = plane.api.credentials.authority.pem.decode()
+                return len(roots) >= 4 and all(each["data"] == {"ca.crt": pem} for each in roots)
+
+            await until(published)
 
 
 async def test_parts_can_be_left_out() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from muster.api import gates as feature_gates
 from muster.api.errors import ApiError
 from muster.api.gates import FeatureGates
-from muster.api.resources import CONFIG_MAPS, Resource
+from muster.api.resources import CONFIG_MAPS, ENDPOINT_SLICES, SERVICES, Resource
 from muster.certificates import Authority, private_directory
 from muster.client.local import LocalClient
 from muster.client.protocol import Client, Obj
@@ -92,6 +92,7 @@ class Api:
         await self._http.start(host, port, tls)
         # Who listens on all addresses is reached from here by the loopback address, which the certificate names.
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        await publish_service(self.client, here, self._http.port)
         shown = f"[{here}]" if ":" in here else here
         return f"https://{shown}:{self._http.port}"
 
@@ -125,6 +126,13 @@ def _open_store(data: Path | None) -> Store:
 
 async def ensure(client: Client, resource: Resource, obj: Obj) -> None:
     """Create an object unless it is there already."""
+    meta = obj["metadata"]
+    try:
+        await client.get(resource, meta["name"], meta.get("namespace"))
+        return
+    except ApiError as error:
+        if error.code != 404:
+            raise
     try:
         await client.create(resource, obj)
     except ApiError as error:
@@ -148,6 +156,25 @@ async def publish_authority(client: Client, pem: str) -> None:
     }
     await ensure(client, CONFIG_MAPS, {"metadata": meta})
     await client.patch(CONFIG_MAPS, meta["name"], {"data": data}, meta["namespace"])
+
+
+async def publish_service(client: Client, address: str, port: int) -> None:
+    """Write the Service `kubernetes` and its EndpointSlice, by which programs in a cluster find the API server."""
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]
+    spec = {"clusterIP": "10.96.0.1", "ports": ports, "sessionAffinity": "None", "type": "ClusterIP"}
+    meta = {"name": "kubernetes", "namespace": "default", "labels": labels}
+    await ensure(client, SERVICES, {"metadata": meta, "spec": spec})
+    await client.patch(SERVICES, "kubernetes", {"spec": {"ports": ports}}, "default")
+    endpoints = {
+        "addressType": "IPv6" if ":" in address else "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }
+    slice_meta = {"name": "kubernetes", "namespace": "default", "labels": {"kubernetes.io/service-name": "kubernetes"}}
+    await ensure(client, ENDPOINT_SLICES, {"metadata": slice_meta, **endpoints})
+    changing = {name: value for name, value in endpoints.items() if name != "addressType"}
+    await client.patch(ENDPOINT_SLICES, "kubernetes", changing, "default")
 
 
 def _metrics() -> bytes:
