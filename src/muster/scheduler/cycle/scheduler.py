@@ -128,7 +128,7 @@ class Scheduler:
 
     def pending(self) -> int:
         """How many pods wait."""
-        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING)
+        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING and not member.foreign)
 
 
 def _pod_of(entity: QueuedEntity) -> Member:

@@ -26,7 +26,7 @@ from muster.scheduler.explain.sentences import (
     why_never,
 )
 from muster.scheduler.explain.suggestions import Through, suggest
-from muster.scheduler.groups.group import PENDING, Group, Member, entity_key
+from muster.scheduler.groups.group import PENDING, Group, Member, entity_key, priority_of
 from muster.scheduler.groups.validity import find_fault
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest
@@ -118,7 +118,8 @@ def _of_pod(state: SchedulerState, member: Member) -> Explanation:
     where = f" on {member.node}" if member.node else ""
     words = {"running": f"runs{where}", "leaving": f"is being deleted{where}", "failed": f"has failed{where}"}
     words |= {"succeeded": f"has finished{where}", "pending": f"is about to be bound{where}"}
-    sentence = f"pod {ref.name} {words[member.state]}"
+    state_words = f"is placed by scheduler {member.traits[0]}" if member.foreign else words[member.state]
+    sentence = f"pod {ref.name} {state_words}"
     levels = tuple(_levels(state, member.group.root(), ())) if member.group is not None else ()
     return Explanation("Pod", ref.namespace, ref.name, "Running", sentence, member.traits[1], levels)
 
@@ -127,7 +128,7 @@ def _of_group(state: SchedulerState, group: Group) -> Explanation:
     top = group.root()
     levels = tuple(_levels(state, top, ()))
     verdict, sentence, requeued = _group_state(state, group)
-    priority = (group.obj.spec.priority or 0) if group.obj is not None else 0
+    priority = priority_of(top)
     return Explanation(*group.key, verdict, sentence, priority, levels, condition=_condition(group.obj), wakes=requeued)
 
 
