@@ -77,9 +77,10 @@ def explain_in(snapshot: Snapshot, kind: str, namespace: str, name: str, bar: Ba
     found = find_of_job(scheduler, namespace, name) if kind == "Job" else find(scheduler, kind, namespace, name)
     if found is None:
         raise exits.Failure(_unknown(scheduler.view(), kind, namespace, name), exits.BAD_INPUT)
+    changeable = frozenset(snapshot.changeable)
     if bar is None:
-        return explain(scheduler, found)
-    return explain(scheduler, found, lambda tried: bar.over(tried, "Trying what would help"))
+        return explain(scheduler, found, changeable=changeable)
+    return explain(scheduler, found, lambda tried: bar.over(tried, "Trying what would help"), changeable)
 
 
 def _unknown(view: SchedulerView, kind: str, namespace: str, name: str) -> str:
