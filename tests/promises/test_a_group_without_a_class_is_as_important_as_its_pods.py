@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.build.examples import examples
 from tests.build.objects import a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 
@@ -34,6 +35,7 @@ def after(nodes: int, wanted: list[tuple[int, int, str, bool]], *, classes: bool
     return world
 
 
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(1, 3), groups)
 def test_it_is_as_if_the_group_had_the_priority_of_its_pods(nodes: int, wanted: list[tuple[int, int, str, bool]]):
     left_out, named = after(nodes, wanted, classes=False), after(nodes, wanted, classes=True)
