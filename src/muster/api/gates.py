@@ -25,7 +25,7 @@ DELAYED_PREEMPTION = "DelayedPreemption"
 
 
 class Gate(NamedTuple):
-    """What a gate is by default, what it needs, why it cannot be switched, if it cannot, and whether it does a thing."""
+    """What a gate is by default, what it needs, why it cannot be switched off, and whether it does anything."""
 
     default: bool
     needs: tuple[str, ...] = ()
