@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from muster.api import types
+from muster.api.gates import GANG_SCHEDULING
 from muster.scheduler.cycle import failed_binds, requeue
 from muster.scheduler.groups.group import (
     FAILED,
@@ -56,7 +57,7 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
 
 def _group_of(state: SchedulerState, pod: types.Pod) -> EntityKey | None:
     profile = state.config.profiles.get(pod.spec.scheduler_name)
-    in_gangs = state.gang_scheduling and (profile is None or "GangScheduling" in profile.enabled)
+    in_gangs = state.gates.enabled(GANG_SCHEDULING) and (profile is None or "GangScheduling" in profile.enabled)
     name = group_name(pod) if in_gangs else None
     return EntityKey("PodGroup", pod.metadata.namespace, name) if name else None
 
