@@ -17,8 +17,29 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 HELD_TOO_LONG = 0.1
+METRIC = "muster_event_loop_held_seconds"
 _INTERVAL = 0.05
 _WARNINGS_A_MINUTE = 6
+
+
+class HeldTimes:
+    """How often and for how long the loop was held, as metrics."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.seconds += seconds
+
+    def text(self) -> bytes:
+        """In the text format of Prometheus."""
+        name = METRIC
+        return (
+            f"# HELP {name} Times that the event loop was held for more than {HELD_TOO_LONG:g} s.\n"
+            f"# TYPE {name} summary\n{name}_count {self.count}\n{name}_sum {self.seconds:.6f}\n"
+        ).encode()
 
 
 class LoopWatch:

@@ -12,7 +12,7 @@ from muster.controllers.objects import MetadataOnly
 
 NAME = "kube-root-ca.crt"
 _PUBLISHED = ("kube-system", "extension-apiserver-authentication")
-_DESCRIPTION = "Contains a CA bundle that can be used to verify the API server of this cluster, by its internal names and addresses."
+_DESCRIPTION = "The certificates by which programs in this cluster verify its API server, under its internal names."
 
 
 class RootCaPublisher(Controller):
