@@ -27,7 +27,7 @@ from muster.api import types
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
-from muster.scheduler.runtime.config import API_VERSION, KIND, load
+from muster.scheduler.runtime import config
 
 NODES, CPU = 8, 8
 RUN = 20.0  # seconds that a pod runs, also one of a gang
@@ -64,7 +64,9 @@ class Hour:
         settings = {"enabled": reservations, "patienceSeconds": PATIENCE}
         entry = {"name": "Muster", "args": {"reservations": settings}}
         self.scheduler = Scheduler(
-            load({"apiVersion": API_VERSION, "kind": KIND, "profiles": [{"pluginConfig": [entry]}]})
+            config.load(
+                {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": [{"pluginConfig": [entry]}]}
+            )
         )
         self.durations = durations
         self.gang_run = gang_run
@@ -233,7 +235,20 @@ def _row(load: float, size: int, gangs: int, on: Outcome, off: Outcome, without:
     return cells, fine
 
 
-HEAD = ["load", "nodes", "gangs", "bound after s", "at most", "without", "use", "without", "p99 s", "without", "ratio", "ok"]
+HEAD = [
+    "load",
+    "nodes",
+    "gangs",
+    "bound after s",
+    "at most",
+    "without",
+    "use",
+    "without",
+    "p99 s",
+    "without",
+    "ratio",
+    "ok",
+]
 
 
 def main(arguments: list[str] | None = None) -> int:

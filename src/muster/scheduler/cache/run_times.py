@@ -73,8 +73,8 @@ def overstays_from(pod: Pod, now: float) -> float | None:
     if end is None:
         return None
     deadline, expected = pod.spec.active_deadline_seconds, expected_duration(pod)
-    stopped = pod.metadata.deletion_timestamp is None and deadline is not None
-    if stopped and (expected is None or deadline <= expected):
+    leaving = pod.metadata.deletion_timestamp is not None
+    if not leaving and deadline is not None and (expected is None or deadline <= expected):
         grace = pod.spec.termination_grace_period_seconds
         end += GRACE_SECONDS if grace is None else grace
     return end + LATE_SECONDS
@@ -82,4 +82,6 @@ def overstays_from(pod: Pod, now: float) -> float | None:
 
 def stays(pod: Pod) -> bool:
     """Whether a pod is part of its node: one of a DaemonSet, or one that the node itself runs."""
-    return any(owner.controller and owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references or ())
+    return any(
+        owner.controller and owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references or ()
+    )

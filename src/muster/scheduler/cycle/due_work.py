@@ -36,7 +36,9 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
 def next_due(state: SchedulerState) -> float | None:
     """When something becomes due even if no event comes."""
     due = list(state.checks.due_times(state.config.bind_timeout))
-    due += [time for time in (state.queue.next_due(), state.notices.next_due(), reserve.next_due(state)) if time is not None]
+    due += [
+        time for time in (state.queue.next_due(), state.notices.next_due(), reserve.next_due(state)) if time is not None
+    ]
     return min(due, default=None)
 
 

@@ -27,7 +27,7 @@ from muster.scheduler.preemption.resolvability import worth_preempting_for
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.state.reservations import DISTRUST_SECONDS, Reservation
 from muster.scheduler.state.scheduler_state import SchedulerState, owner_of
-from muster.scheduler.status.kept_room import kept_text, start_text, where_text, with_kept_room
+from muster.scheduler.status.kept_room import KEPT, kept_text, start_text, where_text, with_kept_room
 
 WAITING = frozenset((EntityState.ACTIVE, EntityState.BACKOFF, EntityState.UNSCHEDULABLE))
 FAILED = ("Unschedulable", "PlacementNotGuaranteed")  # outcomes that a condition says
@@ -140,6 +140,24 @@ def derive(state: SchedulerState, now: float) -> tuple[list[Reservation], int]:
             found.append(reservation)
             held[scheduler] += 1
     return found, placements
+
+
+def derive_said(state: SchedulerState, now: float) -> list[Reservation]:
+    """The reservations that groups are said to hold on their conditions, whatever the settings of that scheduler."""
+    found: list[Reservation] = []
+    for entity in state.queue.in_order():
+        since = waiting_since(entity, now)
+        if since is None or KEPT not in _message_of(entity):
+            continue
+        reservation, _ = reserve(state, entity, found, since, now)
+        if reservation is not None:
+            found.append(reservation)
+    return found
+
+
+def _message_of(entity: QueuedEntity) -> str:
+    conditions = entity.group.obj.status.conditions if entity.group is not None and entity.group.obj else None
+    return next((c.message for c in conditions or () if c.type in _CONDITIONS), "")
 
 
 def scheduler_name(entity: QueuedEntity) -> str:

@@ -113,7 +113,10 @@ class Scheduler:
         assigned = [Assignment(entity.uid, names[slot], slot) for entity, slot in zip(batch, slots, strict=False)]
         pods = tuple(PendingPod(e.uid, e.key.namespace, e.key.name, shape, e.priority) for e in batch)
         request = PodGroupRequest(batch[0].key, minimum=len(assigned), bound=0, members=pods)
-        if validate(Placed(tuple(assigned), frozenset({request.key})), request, state.cluster, nominated=kept) is not None:
+        if (
+            validate(Placed(tuple(assigned), frozenset({request.key})), request, state.cluster, nominated=kept)
+            is not None
+        ):
             assigned = []  # one by one, each with its own check and its own message
         decisions = list(bind(state, list(zip(batch, assigned, strict=False))))
         for entity in batch[len(assigned) :]:

@@ -170,7 +170,9 @@ class _Search:
             on_slot.setdefault(holder.slot, []).append(holder)
         found: list[Place] = []
         for slots in self._orders(on_slot):
-            place = self._first(len(slots), lambda index, s=slots: [h for slot in s[: index + 1] for h in on_slot[slot]])
+            place = self._first(
+                len(slots), lambda index, s=slots: [h for slot in s[: index + 1] for h in on_slot[slot]]
+            )
             if place is not None:
                 found.append(place)
         return min(found, key=lambda place: place.rank, default=None)

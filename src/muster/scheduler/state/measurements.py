@@ -50,6 +50,6 @@ class Measurements:
         return taken
 
     def take_reservations(self) -> dict[str, int]:
-        """How many reservations were made, moved and ended, and how many pods overstayed, since they were last taken."""
+        """How many reservations were made, moved and ended, and pods overstayed, since they were last taken."""
         taken, self._reservations = dict(self._reservations), Counter()
         return taken

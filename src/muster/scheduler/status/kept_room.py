@@ -1,4 +1,4 @@
-"""The words about room that is kept for a group: in its condition, in events, in `muster explain` and `muster queue`."""
+"""The words about room that is kept for a group: in conditions and events, in `muster explain` and `muster queue`."""
 
 from __future__ import annotations
 
