@@ -101,7 +101,7 @@ class Demo:
 
     async def _submit(self, file: str, *, quiet: bool = False) -> None:
         from muster.cli.manifests import objects
-        from muster.cli.submission import resource_of
+        from muster.views.submission import resource_of
 
         manifests = objects([str(self.examples / file)])
         for obj in manifests:
@@ -177,8 +177,8 @@ def _is_refused(obj: Obj) -> bool:
 async def _print_next(client: Client, examples: Path) -> None:
     """Print why the group that does not fit is pending, what is free, and what to do next."""
     from muster.cli import explain, live, topology
-    from muster.cli.source import scheduler_for
     from muster.engine.cluster_snapshot import take_snapshot
+    from muster.views.schedulers import scheduler_for
 
     snapshot = await take_snapshot(client)
     click.echo("")

@@ -1,6 +1,6 @@
 """The state of the scheduler at one moment: configuration, caches, and one owner for each kind of state.
 
-Event handlers change it, cycles read it and decide. Nothing is decided here.
+Event handlers and cycles change it, only through the methods of its owners. Nothing is decided here.
 """
 
 from __future__ import annotations
