@@ -137,7 +137,10 @@ class TestWorld:
     def _bind(self, ref: ObjectRef, node: str) -> None:
         key = ("Pod", ref.namespace, ref.name)
         pod = self.objects.get(key)
-        if pod is None or pod.metadata.deletion_timestamp or ref.name in self.refuse_binds:
+        if pod is None or pod.metadata.deletion_timestamp:
+            self._tell(events.BindFailed(ref.uid, node, "gone", events.POD_CHANGED))
+            return
+        if ref.name in self.refuse_binds:
             self.refuse_binds.discard(ref.name)
             self._tell(events.BindFailed(ref.uid, node, "refused"))
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from muster.api import durations, types
-from muster.scheduler.cycle import requeue
+from muster.scheduler.cycle import failed_binds, requeue
 from muster.scheduler.groups.group import (
     FAILED,
     LEAVING,
@@ -18,7 +18,7 @@ from muster.scheduler.groups.group import (
     state_of,
 )
 from muster.scheduler.interface import cluster_events
-from muster.scheduler.interface.decisions import MOST_NOTE, RecordEvent
+from muster.scheduler.interface.decisions import RecordEvent
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
 from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -40,6 +40,8 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
         _check_duration(state, pod)
     _update_cluster(state, pod, known)
     before = entity_key(known) if known is not None else None
+    if before is not None:
+        state.bind_failures.pod_changed(before, pod.metadata.uid)
     member = state.forest.put_member(pod, _group_of(state, pod))
     if pod.spec.node_name:
         state.assumed.confirm(member.uid)
@@ -124,6 +126,7 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     if member.uid in state.cluster.pods:
         _leave_node(state, member.pod)
     key = entity_key(member)
+    state.bind_failures.pod_changed(key, member.uid)
     state.forest.remove_member(member.uid)
     state.conditions.forget(member.uid)
     state.nominations.remove(member.uid)
@@ -173,20 +176,21 @@ def bind_succeeded(state: SchedulerState, uid: str, node: str, now: float) -> No
         requeue.review_tree(state, member.group.root(), now, answered=True)
 
 
-def bind_failed(state: SchedulerState, uid: str, reason: str, now: float) -> None:
+def bind_failed(state: SchedulerState, uid: str, reason: str, cause: str, now: float) -> None:
     """The API refused a bind for good, or it is known not to have happened."""
     member = state.forest.members.get(uid)
     if member is None:
         return
     state.assumed.bind_answered(member)
+    failed_binds.record(state, member, cause, reason, seen=not member.assumed)
     if member.assumed:
         state.version += 1
         state.assumed.forget(member)
-        note = f"binding was refused: {reason}"[:MOST_NOTE]
-        state.conditions.post(RecordEvent(member.ref, "Warning", "FailedScheduling", "Binding", note))
     if member.group is not None:
         state.checks.members_changed(member.group.key)
-    requeue.bind_refused(state, member, now)
+        requeue.review_tree(state, member.group.root(), now, answered=True)
+    else:
+        requeue.review_pod(state, member, now)
 
 
 def eviction_failed(state: SchedulerState, uid: str, now: float) -> None:

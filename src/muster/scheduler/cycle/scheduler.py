@@ -8,16 +8,17 @@ same result as one by one. The same events, times, configuration and seed give t
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import event_handlers, preempt
+from muster.scheduler.cycle import event_handlers, preempt, second_look
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
 from muster.scheduler.cycle.view import SchedulerView
 from muster.scheduler.groups.group import PENDING, Member
-from muster.scheduler.interface.decisions import Decision
-from muster.scheduler.interface.events import Event
+from muster.scheduler.interface.decisions import Bind, Decision
+from muster.scheduler.interface.events import BindFailed, Event
 from muster.scheduler.placement.request import PendingPod, PodGroupRequest
 from muster.scheduler.placement.verdict import Assignment, DomainsEvaluated, Placed
 from muster.scheduler.preemption.result import PreemptionAttempt
@@ -70,6 +71,14 @@ class Scheduler:
         """Whether nothing is left to do at this time: no entity in line, no search under way."""
         due = self.wake_at(now)
         return due is None or due > now
+
+    def lost_races(self, binds: Sequence[Bind]) -> list[BindFailed]:
+        """The answers to binds of one cycle that must not be sent, by what the events since then have shown."""
+        return second_look.lost_races(self.state, binds)
+
+    def bind_fault(self, bind: Bind) -> str:
+        """Why a bind must not be sent any more; empty if it may."""
+        return second_look.fault_of(self.state, bind)
 
     # --- one entity --------------------------------------------------------------------------------
 

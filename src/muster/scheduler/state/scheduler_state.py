@@ -18,6 +18,7 @@ from muster.scheduler.queue.scheduling_queue import SchedulingQueue
 from muster.scheduler.runtime.config import Config
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.state.assumed_pods import AssumedPods
+from muster.scheduler.state.bind_failures import BindFailures
 from muster.scheduler.state.group_checks import GroupChecks
 from muster.scheduler.state.measurements import Measurements
 from muster.scheduler.state.nominations import Nominations
@@ -53,6 +54,7 @@ class SchedulerState:
         self.nominations = Nominations(self.cluster)
         self.reservations = Reservations(self.cluster)
         self.assumed = AssumedPods(self.cluster, self.forest, self.signals)
+        self.bind_failures = BindFailures(config.pod_initial_backoff, config.pod_max_backoff)
         self.preemptions = Preemptions(self.cluster)
         self.searches = Searches()
         self.victim_index = VictimIndex()
