@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from muster.api import gates as feature_gates
 from muster.api import groups as api
 from muster.api import quantity, types
 from muster.scheduler.cycle.scheduler import Scheduler
@@ -33,10 +34,16 @@ class TestWorld:
     __test__ = False
 
     def __init__(
-        self, nodes: Iterable[types.Node] = (), *, seed: int = 0, config: dict[str, Any] | None = None
+        self,
+        nodes: Iterable[types.Node] = (),
+        *,
+        seed: int = 0,
+        config: dict[str, Any] | None = None,
+        features: str = "",
     ) -> None:
         self.now = 0.0
-        self.scheduler = Scheduler(load(config) if config else default_config(), seed=seed)
+        gates = feature_gates.parse(features)[0]
+        self.scheduler = Scheduler(load(config) if config else default_config(), seed=seed, gates=gates)
         self.objects: dict[tuple[str, str, str], Any] = {}
         self.log: list[d.Decision] = []
         self.events: list[d.RecordEvent] = []
@@ -84,7 +91,7 @@ class TestWorld:
 
     def restart(self) -> None:
         """The scheduler dies and a new one starts from what is stored."""
-        self.scheduler = Scheduler(self.scheduler.state.config)
+        self.scheduler = Scheduler(self.scheduler.state.config, gates=self.scheduler.state.gates)
         for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
             self._tell(events.ObjectUpdated(kind, obj))
         self._tell(events.CacheSynced())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import event_handlers, preempt, second_look
 from muster.scheduler.cycle.binding import bind
@@ -33,8 +34,8 @@ MOST_SILENT_ATTEMPTS = 64  # attempts without a decision in one cycle, so that e
 class Scheduler:
     """A deterministic scheduler for pods and trees of groups."""
 
-    def __init__(self, config: Config, *, seed: int = 0, gang_scheduling: bool = True) -> None:
-        self.state = SchedulerState(config, seed=seed, gang_scheduling=gang_scheduling)
+    def __init__(self, config: Config, *, seed: int = 0, gates: FeatureGates = DEFAULT) -> None:
+        self.state = SchedulerState(config, seed=seed, gates=gates)
 
     def handle(self, event: Event, now: float) -> None:
         """Take in one event."""
@@ -156,7 +157,7 @@ class Scheduler:
 
     def pending(self) -> int:
         """How many pods wait."""
-        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING)
+        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING and not member.foreign)
 
 
 def _pod_of(entity: QueuedEntity) -> Member:

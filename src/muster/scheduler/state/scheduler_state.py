@@ -6,6 +6,7 @@ Event handlers and cycles change it, only through the methods of its owners. Not
 from __future__ import annotations
 
 from muster.api import types
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.run_times import longest_run
 from muster.scheduler.framework.shape import Shape
@@ -40,9 +41,9 @@ def owner_of(member: Member) -> Owner:
 class SchedulerState:
     """The parts of the scheduler, made once."""
 
-    def __init__(self, config: Config, *, seed: int = 0, gang_scheduling: bool = True) -> None:
+    def __init__(self, config: Config, *, seed: int = 0, gates: FeatureGates = DEFAULT) -> None:
         self.config = config
-        self.gang_scheduling = gang_scheduling
+        self.gates = gates
         self.cluster = Cluster(seed=seed)
         self.evaluator = Evaluator(self.cluster)
         self.forest = Forest()
