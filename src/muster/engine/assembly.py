@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from muster.api.resources import PODS
+from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
 from muster.api.types import Pod
 from muster.client.clock import Clock
 from muster.client.event_recorder import EventRecorder, SeriesFormat
@@ -21,6 +21,7 @@ from muster.engine.call_queue import CallQueue
 from muster.engine.decision_log import DecisionLog
 from muster.engine.event_source import EventSource
 from muster.engine.group_membership import membership
+from muster.engine.ignored_fields import hide_gated_fields
 from muster.engine.inbox import Inbox
 from muster.engine.latest_objects import LatestObjects
 from muster.engine.leader_election import Elector
@@ -117,6 +118,13 @@ def _sources(served: ServedApis, given: Surroundings, dispatcher: ApiDispatcher)
 
     members = membership(served.groups, label_changed)
 
+    hide = hide_gated_fields(given.settings.gates)
+    adjust: dict[str, Callable[[Any], Any] | None] = {
+        PODS.kind: members,
+        POD_GROUPS.kind: hide,
+        COMPOSITE_POD_GROUPS.kind: hide,
+    }
+
     def forget_pod(uid: str) -> None:
         members.forget(uid)
         latest.forget(uid)
@@ -128,7 +136,7 @@ def _sources(served: ServedApis, given: Surroundings, dispatcher: ApiDispatcher)
             given.inbox.report,
             given.clock,
             known=latest.watched(kind),
-            adjust=members if kind == PODS.kind else None,
+            adjust=adjust.get(kind),
             forget=forget_pod if kind == PODS.kind else None,
         )
         for kind, resource in served.resources.items()

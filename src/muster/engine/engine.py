@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from muster.api.errors import ApiError
-from muster.api.gates import GANG_SCHEDULING
 from muster.client.backoff import Backoff
 from muster.client.clock import Clock, MonotonicClock
 from muster.client.protocol import Client
@@ -68,9 +67,8 @@ class Engine:
     ) -> None:
         self.settings = settings or Settings()
         self.config = config
-        gangs = self.settings.gates.enabled(GANG_SCHEDULING)
         self.scheduler: SchedulerProtocol = scheduler or Scheduler(
-            config, seed=self.settings.seed, gang_scheduling=gangs
+            config, seed=self.settings.seed, gates=self.settings.gates
         )
         self.ready = asyncio.Event()
         self.served: ServedApis | None = None
