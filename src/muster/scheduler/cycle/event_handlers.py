@@ -27,8 +27,8 @@ def handle(state: SchedulerState, event: events.Event, now: float) -> None:
             _object_deleted(state, kind, namespace, name, uid, now)
         case events.BindSucceeded(uid, node):
             pod_events.bind_succeeded(state, uid, node, now)
-        case events.BindFailed(uid, _, reason):
-            pod_events.bind_failed(state, uid, reason, now)
+        case events.BindFailed(uid, _, reason, cause):
+            pod_events.bind_failed(state, uid, reason, cause, now)
         case events.EvictionFailed(uid, _):
             pod_events.eviction_failed(state, uid, now)
         case events.CacheSynced():
