@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full lint pages format e2e soak day bench bench-cluster clean
+.PHONY: help setup demo test test-scheduler test-full lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -59,11 +59,17 @@ soak: setup  ## long runs under load
 day: setup  ## a day of a busy cluster in simulated time
 	$(BIN)/python -m bench.day --hours $(or $(HOURS),24)
 
-bench: setup  ## the figures of docs/benchmarks.md
+bench: setup  ## all figures, and one table of those with a bar
 	$(BIN)/python -m bench
+
+bench-guard: setup  ## the quick form: counts exactly as recorded, times at most twice as long
+	$(BIN)/python -m bench.guard
 
 bench-cluster: setup  ## side by side with kube-scheduler on a real kube-apiserver
 	$(BIN)/python -m bench.cluster
+
+bench-pressure: setup  ## a small pod beside thousands of waiting groups, on a real kube-apiserver, beside kube-scheduler
+	$(BIN)/python -m bench.pressure
 
 clean:  ## remove what these rules made
 	rm -rf .venv .hypothesis .coverage htmlcov dist

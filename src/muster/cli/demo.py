@@ -99,9 +99,9 @@ class Demo:
         self._heading("Disaggregated serving: three replicas of prefill and decode groups, two are enough")
         await self._submit("serving-tree.yaml")
         await self._until(COMPOSITE_POD_GROUPS, "service", _is_scheduled)
-        self._heading("A Job whose six pods form a gang")
+        self._heading("A Job whose six pods form a gang: it runs all of its indexes at once, that is enough")
         await self._submit("gang-job.yaml")
-        await self._until(POD_GROUPS, "sweep", _is_scheduled)
+        await self._until(POD_GROUPS, "sweep", _is_scheduled, of_job=True)
         self._heading("A gang of twelve whole nodes in one rack of eight: it cannot fit, and says so")
         await self._submit("too-large.yaml")
         await self._until(POD_GROUPS, "too-large", _is_refused)
@@ -128,11 +128,15 @@ class Demo:
         if not quiet:
             self._print(f"kubectl apply -f examples/{file}   ({len(manifests)} objects)")
 
-    async def _until(self, resource: Resource, name: str, reached: Callable[[Obj], bool]) -> None:
+    async def _until(
+        self, resource: Resource, name: str, reached: Callable[[Obj], bool], *, of_job: bool = False
+    ) -> None:
+        """Wait for a condition of a group: the one of that name, or the one that was made for the Job of that name."""
         deadline = time.monotonic() + TIME_LIMIT_SECONDS
         while time.monotonic() < deadline:
-            obj = await self.client.get(resource, name, "default")
-            if reached(obj):
+            groups = (await self.client.list(resource, "default")).items
+            named = [obj for obj in groups if name == (_owner(obj) if of_job else obj["metadata"]["name"])]
+            if named and reached(named[0]):
                 await asyncio.sleep(0.3)  # let the watches print it first
                 return
             await asyncio.sleep(0.05)
@@ -176,6 +180,11 @@ class Demo:
                 preemptor: Obj = obj.get("related") or {}
                 if pod.get("kind") == "Pod":
                     self._print(f"pod/{pod.get('name')}  evicted for {preemptor.get('name')}")
+
+
+def _owner(obj: Obj) -> str:
+    owners: list[Obj] = obj["metadata"].get("ownerReferences") or []
+    return next((owner["name"] for owner in owners if owner.get("controller")), "")
 
 
 def _conditions(obj: Obj) -> list[dict[str, Any]]:

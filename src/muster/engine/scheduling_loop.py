@@ -1,6 +1,7 @@
 """The task that owns the scheduler: events in, scheduling cycles, decisions out, sleep until something happens.
 
-Until the first lists are complete, and while another process leads, events are taken in and nothing is decided.
+Until the first lists are complete, and while another process leads, events are taken in and nothing is decided. Before
+binds are sent, what the watches have shown since is taken in and the binds are looked at a second time.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ import time
 
 from muster.client.clock import Clock
 from muster.engine.assembly import EngineParts
+from muster.engine.binding_lease import BindingLease
 from muster.engine.inbox import Inbox
 from muster.engine.metrics import Metrics
 from muster.engine.settings import Settings
 from muster.logs import V, keys
 from muster.scheduler.cycle.scheduler import Scheduler
-from muster.scheduler.interface.decisions import Decision
+from muster.scheduler.interface.decisions import Bind, Decision, PromiseVolume, SelectVolumeNode
 from muster.scheduler.interface.events import CacheSynced, Event
 from muster.scheduler.simulation.decision_log import SchedulerProtocol
 
 log = logging.getLogger(__name__)
+
+
+READS = 4  # turns of the event loop that bring what has arrived from the sockets into the inbox
 
 
 class SchedulingLoop:
@@ -43,6 +48,9 @@ class SchedulingLoop:
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
+        self._holds_lease = False  # since binds were decided, until they are on their way or nothing is left to decide
+        self._acquiring: asyncio.Task[None] | None = None
+        self._held_back: list[list[Decision]] = []  # decisions with binds that are not dispatched yet
 
     async def run(self, ready: asyncio.Event) -> None:
         """Schedule until cancelled; `ready` is set when scheduling begins."""
@@ -60,10 +68,14 @@ class SchedulingLoop:
         self._handle(CacheSynced(), self._clock.now())
         log.info("Scheduling", extra=keys(nodes=len(parts.sources["Node"].known)))
         ready.set()
-        while True:
-            self._take_events()
-            await self._run_cycles()
-            await self._sleep()
+        try:
+            while True:
+                self._take_events()
+                await self._run_cycles()
+                await self._sleep()
+        finally:
+            if self._acquiring is not None:
+                self._acquiring.cancel()
 
     async def _take_events_until(self, until: asyncio.Event) -> None:
         """Keep the scheduler up to date while it must not decide."""
@@ -94,16 +106,76 @@ class SchedulingLoop:
     async def _run_cycles(self) -> None:
         """One scheduling cycle after the other until there is nothing to decide; between two, other tasks run."""
         while True:
+            self._send_held_back()
             now = self._clock.now()
             began = time.perf_counter()
             decisions = self._scheduler.next(now)
             self._measure(decisions, now, began)
             if not decisions:
+                self._parts.queue.start()
+                if not self._held_back:
+                    self._leave_lease()
                 return
             log.log(V(4), "Decided", extra=keys(decisions=len(decisions)))
-            self._parts.dispatcher.dispatch(decisions)
-            await asyncio.sleep(0)
+            self._parts.queue.hold()
+            self._hand_over(decisions)
+            self._parts.queue.start()
+            for _ in range(READS if self._held_back else 1):
+                await asyncio.sleep(0)
             self._take_events()
+
+    # --- binds -------------------------------------------------------------------------------------
+
+    @property
+    def deciding(self) -> bool:
+        """Whether binds were decided that are not on their way yet."""
+        return bool(self._held_back)
+
+    def _hand_over(self, decisions: list[Decision]) -> None:
+        """Dispatch decisions; those with binds once the lease is held and what has arrived meanwhile is taken in."""
+        if not isinstance(self._scheduler, Scheduler) or not any(isinstance(each, Bind) for each in decisions):
+            self._parts.dispatcher.dispatch(decisions)
+            return
+        self._held_back.append(decisions)
+        lease = self._parts.binding_lease
+        if lease is None or self._holds_lease or self._acquiring is not None:
+            return
+        if lease.try_acquire():
+            self._holds_lease = True
+        else:
+            self._acquiring = asyncio.create_task(self._acquire(lease))
+
+    async def _acquire(self, lease: BindingLease) -> None:
+        try:
+            await lease.acquire()
+        finally:
+            self._inbox.wakeup.set()
+
+    def _send_held_back(self) -> None:
+        """Look at the binds that wait a second time, and dispatch those that are still possible."""
+        if self._acquiring is not None and self._acquiring.done():
+            self._acquiring.result()
+            self._acquiring, self._holds_lease = None, True
+        if not self._held_back or self._acquiring is not None:
+            return
+        assert isinstance(self._scheduler, Scheduler)
+        lists, self._held_back = self._held_back, []
+        sent = False
+        for decisions in lists:
+            binds = [decision for decision in decisions if isinstance(decision, Bind)]
+            lost = self._scheduler.lost_races(binds)
+            for event in lost:
+                self._inbox.report(event)
+            self._parts.dispatcher.dispatch(_without({event.uid for event in lost}, decisions) if lost else decisions)
+            sent = sent or len(lost) < len(binds)
+        if sent:
+            self._leave_lease()
+
+    def _leave_lease(self) -> None:
+        lease = self._parts.binding_lease
+        if lease is not None and self._holds_lease:
+            self._holds_lease = False
+            lease.leave()
 
     def _measure(self, decisions: list[Decision], now: float, began: float) -> None:
         if self._parts.decision_log is not None:
@@ -113,6 +185,7 @@ class SchedulingLoop:
             self._metrics.preemptions_considered(self._scheduler.take_preemptions(), took)
             self._metrics.domains_evaluated(self._scheduler.take_domains(), took)
             self._metrics.proofs_checked(self._scheduler.take_proofs())
+            self._metrics.reservations_changed(self._scheduler.take_reservations())
         if decisions:
             self._metrics.decided(decisions, now, time.perf_counter() - began)
 
@@ -134,3 +207,15 @@ class SchedulingLoop:
                 await wakeup.wait()
         except TimeoutError:
             self._volume_gate.review(self._clock.now())
+
+
+def _without(uids: set[str], decisions: list[Decision]) -> list[Decision]:
+    """The decisions without the binds of some pods, nor the decisions about volumes right before them."""
+    kept: list[Decision] = []
+    for decision in decisions:
+        if isinstance(decision, Bind) and decision.pod.uid in uids:
+            while kept and isinstance(kept[-1], SelectVolumeNode | PromiseVolume):
+                kept.pop()
+        else:
+            kept.append(decision)
+    return kept
