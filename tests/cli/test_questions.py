@@ -123,7 +123,9 @@ def test_the_queue_fits_a_narrow_terminal():
     scheduler = scheduler_for(snapshot_of(a_busy_world()))
     narrow = queue.screen(queue.rows(scheduler), 80)
     assert all(len(line) <= 80 for line in narrow.splitlines())
-    assert narrow.splitlines()[0].startswith("#   NAME       NAMESPACE   MEMBERS   PRIORITY   WAITING   REASON")
+    assert narrow.splitlines()[0].startswith(
+        "#   NAME       NAMESPACE   MEMBERS   PRIORITY   WAITING   START     REASON"
+    )
     assert "pg/stuck" in narrow
 
 
