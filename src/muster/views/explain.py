@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from muster.views.failures import ViewFailure
@@ -20,21 +21,31 @@ def explain_in(
     snapshot: Snapshot, kind: str, namespace: str, name: str, progress: Progress | None = None
 ) -> Explanation:
     """The explanation of one object in a snapshot."""
-    return explain_with(scheduler_for(snapshot, progress), kind, namespace, name, progress)
+    return explain_with(scheduler_for(snapshot, progress), kind, namespace, name, progress, snapshot.changeable)
 
 
 def explain_with(
-    scheduler: Scheduler, kind: str, namespace: str, name: str, progress: Progress | None = None
+    scheduler: Scheduler,
+    kind: str,
+    namespace: str,
+    name: str,
+    progress: Progress | None = None,
+    changeable: Iterable[str] = ("minCount",),
 ) -> Explanation:
-    """The explanation of one object of the cluster that a scheduler knows."""
+    """The explanation of one object of the cluster that a scheduler knows.
+
+    `changeable` names the fields of groups that the server lets change.
+    """
     from muster.scheduler.explain.explain import explain, find, find_of_job
 
     found = find_of_job(scheduler, namespace, name) if kind == "Job" else find(scheduler, kind, namespace, name)
     if found is None:
         raise ViewFailure(_unknown(scheduler.view(), kind, namespace, name))
     if progress is None:
-        return explain(scheduler, found)
-    return explain(scheduler, found, lambda tried: progress.over(tried, "Trying what would help"))
+        return explain(scheduler, found, changeable=frozenset(changeable))
+    return explain(
+        scheduler, found, lambda tried: progress.over(tried, "Trying what would help"), frozenset(changeable)
+    )
 
 
 def _unknown(view: SchedulerView, kind: str, namespace: str, name: str) -> str:

@@ -39,7 +39,11 @@ def review_tree(
             return
         entity = state.queue.add(QueuedEntity(top.key, group=top), now)
     if top.pending_below:
+        before = entity.priority
         _describe(entity, top)
+        if entity.priority < before and entity.state is EntityState.PREEMPTING:
+            stop_preempting(state, top.key)  # a member of lower priority joined: its victims may be above it now
+            state.queue.activate(entity)
     if top.in_flight:
         if entity.state is not EntityState.BINDING:
             stop_preempting(state, top.key)

@@ -141,6 +141,7 @@ class Forest:
             above.gated += sign * group.gated
             above.pending_below += sign * group.pending_below
             above.in_flight += sign * group.in_flight
+            above.foreign_below += sign * group.foreign_below
             above = above.parent if not above.cyclic else None
         if group.admissible and group.parent is not None:
             group.parent.admissible_children += sign
@@ -167,11 +168,15 @@ class Forest:
 
     # --- members -----------------------------------------------------------------------------------
 
-    def put_member(self, pod: types.Pod, key: EntityKey | None) -> Member:
-        """A pod exists in this form; `key` names its group, or is None for a pod on its own."""
+    def put_member(self, pod: types.Pod, key: EntityKey | None, *, foreign: bool = False) -> Member:
+        """A pod exists in this form; `key` names its group, or is None for a pod on its own.
+
+        `foreign`: another scheduler places it. Until it is bound it counts neither as pending nor toward the minimum.
+        """
         member = self.members.get(pod.metadata.uid)
         if member is None:
             member = self.members[pod.metadata.uid] = Member(pod)
+            member.foreign = foreign
         else:
             self._leave(member)
             member.update(pod)
@@ -259,6 +264,11 @@ class Forest:
             group.running[member.uid] = member
             group.unconfirmed += 1 if member.assumed else 0
             group.traits[member.traits] += 1
+            self._count_foreign(member, 1)
+        elif member.state == PENDING and member.foreign:
+            group.foreign[member.uid] = member
+            group.traits[member.traits] += 1
+            self._count_foreign(member, 1)
         elif member.state == PENDING:
             group.pending[member.uid] = member
             group.traits[member.traits] += 1
@@ -273,7 +283,10 @@ class Forest:
         was_running = not was_pending and group.running.pop(member.uid, None) is not None
         if was_running and member.assumed:
             group.unconfirmed -= 1
-        if was_pending or was_running:
+        was_foreign = group.foreign.pop(member.uid, None) is not None
+        if was_foreign or was_running:
+            self._count_foreign(member, -1)
+        if was_pending or was_running or was_foreign:
             group.traits[member.traits] -= 1
             if group.traits[member.traits] == 0:
                 del group.traits[member.traits]
@@ -290,6 +303,13 @@ class Forest:
             current.pending_below += pending
             current.gated += gated
             current.in_flight += in_flight
+            current = current.parent if not current.cyclic else None
+
+    @staticmethod
+    def _count_foreign(member: Member, sign: int) -> None:
+        current = member.group if member.foreign else None
+        while current is not None:
+            current.foreign_below += sign
             current = current.parent if not current.cyclic else None
 
 
