@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from muster.api.resources import JOBS, LEASES, NODES, PODS
+from muster.client.clock import SystemClock
 from muster.nodes import Inventory, Timing
-from muster.nodes.heartbeat import interval
+from muster.nodes.heartbeat import Heartbeat, interval
 from muster.nodes.inventory import BLOCK, FAILED, GPU, RACK, ZONE
 from tests.nodes.conftest import NodeWorld
 
@@ -53,6 +54,29 @@ async def test_nodes_that_exist_are_not_made_again(world: NodeWorld):
 
     assert (await world.get(NODES, "node-0"))["metadata"]["uid"] == before
     assert await world.get(NODES, "node-2") is not None
+
+
+async def test_leases_are_renewed_after_the_clock_was_set_back():
+    renewed: list[str] = []
+
+    class Leases:
+        async def patch(self, resource: Any, name: str, patch: Any, namespace: str) -> None:
+            renewed.append(patch["spec"]["renewTime"])
+
+    class SetClock(SystemClock):
+        time = 1_800_000_000.0
+
+        def now(self) -> float:
+            return self.time
+
+    clock = SetClock()
+    heartbeat = Heartbeat(Leases(), clock, lambda: [("n", "u")])  # type: ignore[arg-type]
+    await heartbeat.beat()
+    clock.time -= 3600.0
+    await heartbeat.beat()
+    await heartbeat.beat()
+
+    assert len(renewed) == 2
 
 
 async def test_every_node_renews_its_lease(world: NodeWorld):

@@ -206,6 +206,9 @@ class Metrics:
         self.proofs = counter(
             "infeasibility_proofs", "Proofs of infeasibility by the outcome of their independent check.", ("result",)
         )
+        self.reservation_events = counter(
+            "reservation_events", "Reservations made, moved and ended; pods that overstayed in kept room.", ("event",)
+        )
         self.evaluations = counter(
             "placement_evaluations", "Domains evaluated for pod groups, by outcome.", ("result", "profile")
         )
@@ -309,6 +312,11 @@ class Metrics:
         """What became of the proofs of infeasibility of a scheduling cycle."""
         for result, count in results.items():
             self.proofs.labels(result).inc(count)
+
+    def reservations_changed(self, results: dict[str, int]) -> None:
+        """What became of reservations in a scheduling cycle."""
+        for event, count in results.items():
+            self.reservation_events.labels(event).inc(count)
 
     def _condition_set(self, decision: SetCondition, seconds: float) -> None:
         if decision.about.kind == "Pod":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.scheduler.cycle import preempt, requeue
+from muster.scheduler.cycle import preempt, requeue, reserve
 from muster.scheduler.cycle.report import report_fault, report_waits
 from muster.scheduler.groups.group import RUNNING, Group
 from muster.scheduler.groups.validity import INVALID, TreeFault, find_fault, mixed_schedulers
@@ -24,6 +24,7 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
     state.queue.flush_timers(now)
     yield from _validate_trees(state, now)
     yield from _review_groups(state, now)
+    yield from reserve.review(state, now)
     _requeue(state, now)
     yield from _report_waits(state, now)
     yield from preempt.proceed(state, now)
@@ -33,7 +34,9 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
 def next_due(state: SchedulerState) -> float | None:
     """When something becomes due even if no event comes."""
     due = list(state.checks.due_times(state.config.bind_timeout))
-    due += [time for time in (state.queue.next_due(), state.notices.next_due()) if time is not None]
+    due += [
+        time for time in (state.queue.next_due(), state.notices.next_due(), reserve.next_due(state)) if time is not None
+    ]
     return min(due, default=None)
 
 

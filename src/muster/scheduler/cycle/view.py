@@ -9,9 +9,11 @@ import msgspec
 
 from muster.api.types import Pod
 from muster.scheduler.cache.arrays import Bools, Ids, Ints
+from muster.scheduler.cycle import reserve
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
+from muster.scheduler.state.reservations import Reservation
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 
@@ -69,6 +71,16 @@ class SchedulerView:
             else:
                 gated = entity.member is not None and entity.member.gated
                 yield QueueEntry(entity.state, "pod", 1, gated, rejected_by)
+
+    # --- reservations ------------------------------------------------------------------------------
+
+    def reservations(self) -> list[Reservation]:
+        """The room that is kept for groups, those of groups that come first first."""
+        return list(self._state.reservations)
+
+    def derived_reservations(self, now: float) -> list[Reservation]:
+        """The room that the scheduler says it keeps, on the conditions of groups, as it follows from the objects."""
+        return reserve.derive_said(self._state, now)
 
     # --- nodes -------------------------------------------------------------------------------------
 

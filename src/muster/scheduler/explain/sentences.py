@@ -110,7 +110,7 @@ def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation:
         evaluation.request,
         state.evaluator,
         victims=victims,
-        quorums=quorums(state.forest, victims),
+        quorums=quorums(victims),
         budgets=list(state.budgets.values()),
         nominated=state.nominated_against(entity),
         leaving=leaving,
