@@ -321,14 +321,15 @@ class Dashboard:
         if past is None:
             return _json({"steps": [], "recording": None})
         await past.ready()
-        rights = await session.access.rights({step.namespace for step in past.steps})
-        steps = [step for step in past.steps if rights.may_see(step.kind, step.namespace)]
+        found, times = past.steps, past.times()
+        rights = await session.access.rights({step.namespace for step in found})
+        steps = [step for step in found if rights.may_see(step.kind, step.namespace)]
         answer = _json(
             {
                 "recording": past.path.name,
-                "start": past.start_at,
-                "end": past.end_at,
-                "times": past.times(),
+                "start": times[0][1] if times else 0.0,
+                "end": times[-1][1] if times else 0.0,
+                "times": times,
                 "steps": steps,
             }
         )
