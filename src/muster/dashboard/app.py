@@ -319,7 +319,7 @@ class Dashboard:
     async def _time(self, request: web.Request, session: Session) -> web.StreamResponse:
         past = self._past
         if past is None:
-            return _json({"steps": [], "recording": None})
+            return _json({"recording": None, "start": 0.0, "end": 0.0, "times": [], "steps": []})
         await past.ready()
         found, times = past.steps, past.times()
         rights = await session.access.rights({step.namespace for step in found})
