@@ -6,11 +6,13 @@ A component imports its package when it starts, so that a plane without a schedu
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from muster.api.errors import bad_request
 from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
 from muster.server.auth.aggregation import RoleAggregation
@@ -20,6 +22,8 @@ from muster.server.request import Request, Response
 if TYPE_CHECKING:
     from muster.controllers.controller import Controller
     from muster.engine.engine import Engine
+
+log = logging.getLogger(__name__)
 
 
 class Component(ABC):
@@ -125,9 +129,9 @@ class Nodes(Component):
         """What `kubectl logs` shows: the few lines a simulated kubelet has about a pod."""
         meta = pod["metadata"]
         lines = self._nodes.log(meta["namespace"], meta["name"]).splitlines(keepends=True)
-        tail = request.arg("tailLines")
-        if tail.isdigit():
-            lines = lines[len(lines) - int(tail) :] if int(tail) < len(lines) else lines
+        tail = _lines_asked(request.arg("tailLines"))
+        if tail is not None:
+            lines = lines[max(0, len(lines) - tail) :]
         if not request.flag("timestamps"):
             lines = [line.partition(" ")[2] for line in lines]
         return Response(200, "".join(lines).encode(), "text/plain; charset=utf-8")
@@ -152,7 +156,10 @@ class Scheduler(Component):
         named = any(profile.get("schedulerName") for profile in (given or {}).get("profiles") or ())
         whole = read.source(given, () if named else self.names)
         settings = Settings(gates=options.gates, share_cluster=options.https, tune_gc=options.freeze)
-        self._engine = Engine(client, read.config(whole), settings, config_source=whole)
+        config = read.config(whole)
+        for note in config.notes:
+            log.warning("%s: %s", options.scheduler_config, note)
+        self._engine = Engine(client, config, settings, config_source=whole)
         return self._engine.ready
 
     async def run(self) -> None:
@@ -173,6 +180,15 @@ class Scheduler(Component):
         from prometheus_client import generate_latest
 
         return generate_latest() if self._engine is None else generate_latest(self._engine.metrics.registry)
+
+
+def _lines_asked(text: str) -> int | None:
+    """The value of `tailLines`, a whole number of 64 bits; None without one."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise bad_request(f"tailLines: expected a whole number, 0 or greater, of at most 19 digits; got {text[:40]!r}")
+    return int(text)
 
 
 def _scheduler_file(path: Path | None) -> dict[str, Any] | None:

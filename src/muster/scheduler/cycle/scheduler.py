@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import event_handlers, preempt, second_look
+from muster.scheduler.cycle import event_handlers, preempt, reserve, second_look
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
@@ -150,6 +150,10 @@ class Scheduler:
     def take_proofs(self) -> dict[str, int]:
         """What became of proofs of infeasibility since they were last taken."""
         return self.state.measurements.take_proofs()
+
+    def adopt_reservations(self, now: float) -> None:
+        """Take over the room that the conditions of groups say is kept; for answers about a cluster, without cycles."""
+        reserve.adopt_said(self.state, now)
 
     def take_reservations(self) -> dict[str, int]:
         """What became of reservations since they were last taken."""

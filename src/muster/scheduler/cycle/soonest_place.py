@@ -75,6 +75,18 @@ def soonest_place(
         return search.run(), search.tried
 
 
+def known_start(state: SchedulerState, key: EntityKey, request: GroupRequest, kept: Seats, now: float) -> float | None:
+    """When an entity will fit beside the seats that are kept for others, if that follows from known ends."""
+    holders = [holder for holder in _holders(state, key, now) if holder.end is not None]
+    with state.evaluator.trial() as trial:
+        for shape, slot in kept:
+            trial.place(shape, slot)
+        place = _Search(state, trial, request, holders).first_by_ends()
+    if place is None:
+        return None
+    return place.start if place.leaving else now
+
+
 def _holders(state: SchedulerState, key: EntityKey, now: float) -> list[Holder]:
     """The pods that may leave, the one that started first first."""
     found: list[Holder] = []
@@ -110,10 +122,12 @@ class _Search:
         self.tried = 0
 
     def run(self) -> Place | None:
+        return self.first_by_ends() or self._by_counts()
+
+    def first_by_ends(self) -> Place | None:
+        """The place now, or once pods have gone whose ends are known."""
         placed = self._placed(())
-        if placed is not None:
-            return Place(placed, ())
-        return self._by_ends() or self._by_counts()
+        return Place(placed, ()) if placed is not None else self._by_ends()
 
     def _placed(self, gone: Sequence[Holder]) -> Placed | None:
         """A placement once these pods are gone."""

@@ -78,9 +78,9 @@ class SchedulerView:
         """The room that is kept for groups, those of groups that come first first."""
         return list(self._state.reservations)
 
-    def derived_reservations(self, now: float) -> list[Reservation]:
-        """The room that the scheduler says it keeps, on the conditions of groups, as it follows from the objects."""
-        return reserve.derive_said(self._state, now)
+    def expected_start(self, entity: QueuedEntity) -> float | None:
+        """When an entity will fit, as far as it is known when the pods in its way end."""
+        return reserve.expected_start(self._state, entity)
 
     # --- nodes -------------------------------------------------------------------------------------
 
