@@ -69,8 +69,6 @@ def choose_victims(
         marked=state.preemptions.unclaimed,
         excluded=leaving | state.preemptions.refused_pods,
     )
-    if candidates.in_flight:
-        state.preemptions.await_binds(entity.key)
     found = select_victims(
         request,
         state.evaluator,
@@ -83,11 +81,14 @@ def choose_victims(
     )
     if isinstance(found, NoCandidates):
         outcome = NO_VICTIMS if found.hopeless else UNDECIDED
+        if not found.hopeless:
+            state.preemptions.set_undecided(entity.key)
         state.measurements.add_preemption(PreemptionAttempt(preemptor, outcome))
         return None
     pods = {uid for victim in found.victims for uid in victim.uids}
     if not is_valid(state, entity, request, found.placed, pods | leaving):
         state.measurements.add_preemption(PreemptionAttempt(preemptor, REFUSED))
+        state.preemptions.set_undecided(entity.key)
         return None
     state.measurements.add_preemption(
         PreemptionAttempt(preemptor, NOMINATED, len(pods), len(found.victims), found.budget_violations)

@@ -13,14 +13,13 @@ from muster.api import groups as api
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle.choose_victims import choose_victims, enough_is_leaving, is_valid, kind_word
 from muster.scheduler.cycle.evaluate import request_of
-from muster.scheduler.cycle.requeue import capacity_of
 from muster.scheduler.groups.group import RUNNING, Group, may_preempt
 from muster.scheduler.interface.decisions import Decision, Evict, Nominate, RecordEvent
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
 from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.preemption.result import PreemptionPlan
-from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
+from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.nominations import Nomination
 from muster.scheduler.state.preemptions import PreemptionInProgress
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -51,14 +50,15 @@ def keep_waiting(state: SchedulerState, entity: QueuedEntity, request: GroupRequ
 def make_room(state: SchedulerState, entity: QueuedEntity, request: GroupRequest, now: float) -> list[Decision]:
     """For an entity that does not fit: wait for room that is becoming free, or evict. Else its state stays as it is."""
     decisions = keep_waiting(state, entity, request)
-    if entity.state is not EntityState.PREEMPTING and _may_preempt(entity):
+    if entity.state is not EntityState.PREEMPTING and entity_may_preempt(entity):
         found = enough_is_leaving(state, entity, request) or choose_victims(state, entity, request, now)
         if found is not None:
             decisions += start(state, entity, found)
     return decisions
 
 
-def _may_preempt(entity: QueuedEntity) -> bool:
+def entity_may_preempt(entity: QueuedEntity) -> bool:
+    """Whether the preemptionPolicy of the entity allows evictions for it."""
     if entity.group is not None:
         return may_preempt(entity.group)
     assert entity.member is not None
@@ -150,7 +150,8 @@ def proceed(state: SchedulerState, now: float) -> list[Decision]:
         if not _suffices(state, entity, request, preemption):
             decisions += cancel(state, entity)
             # A failure like any other: several in a row are followed by a backoff.
-            state.queue.add_unschedulable(entity, RequeueHints(), now)
+            hints = RequeueHints(("cancelled", key), stamp=state.signals.stamp, version=state.version)
+            state.queue.add_unschedulable(entity, hints, now)
             state.queue.requeue(entity, now)
             continue
         preemptor = state.ref_of(entity)
@@ -159,24 +160,17 @@ def proceed(state: SchedulerState, now: float) -> list[Decision]:
     return decisions
 
 
-def activate_if_room(state: SchedulerState) -> None:
-    """Nodes gained room: an entity that waits for victims may do without them."""
-    for key in state.preemptions.entities():
-        entity = state.queue.entities.get(key)
-        if entity is None or entity.state is not EntityState.PREEMPTING:
+def recheck(state: SchedulerState) -> None:
+    """Something changed on nodes: entities whose plan for after the evictions holds no longer look again."""
+    taken = state.preemptions.take_changes(state.signals.log)
+    for key in state.preemptions.entities() if taken else ():
+        preemption, entity = state.preemptions.get(key), state.queue.entities.get(key)
+        if preemption is None or entity is None or entity.state is not EntityState.PREEMPTING:
             continue
-        if any(capacity_of(state, hint)[0] >= hint.seats for hint in _hints(state, entity)):
-            state.queue.activate(entity)
-
-
-def _hints(state: SchedulerState, entity: QueuedEntity) -> list[CapacityHint]:
-    """What must be free before another look is worth its cost: exact for one shape, weak for several."""
-    shapes = {shape.id: shape for shape in map(state.shape_of, state.members_of(entity))}
-    top = entity.group
-    if len(shapes) != 1 or (top is not None and not top.is_leaf):
-        return [CapacityHint(shape, 1, weak=True) for shape in shapes.values()]
-    seats = 1 if top is None else max(1, top.minimum - top.bound)
-    return [CapacityHint(shape, seats, top.topology if top is not None else None) for shape in shapes.values()]
+        if any(assignment.index in taken for assignment in preemption.placed.assignments):
+            request = request_of(entity, state.shape_of, state.domain_of)
+            if not _suffices(state, entity, request, preemption):
+                state.queue.activate(entity)
 
 
 # --- cancelling ------------------------------------------------------------------------------------

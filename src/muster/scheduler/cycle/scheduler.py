@@ -11,6 +11,7 @@ from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import event_handlers, preempt
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
+from muster.scheduler.cycle.requeue_waiting import requeue_waiting
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
 from muster.scheduler.cycle.view import SchedulerView
 from muster.scheduler.groups.group import PENDING, Member
@@ -45,7 +46,7 @@ class Scheduler:
         begun = state.planned_steps
         decisions = list(due_work(state, now)) or run_search_slice(state, now)
         for _ in range(MOST_SILENT_ATTEMPTS):
-            if decisions or state.planned_steps - begun >= state.config.budget_steps:
+            if decisions or state.planned_steps - begun >= state.config.budget_steps or not requeue_waiting(state, now):
                 break
             entity = state.queue.pop()
             if entity is None:
@@ -61,6 +62,8 @@ class Scheduler:
         if not state.synced:
             return None
         if state.conditions.has_posted or state.queue.peek() is not None or state.searches:
+            return now
+        if state.signals.pending or state.queue.has_unchecked:
             return now
         return next_due(state)
 

@@ -132,21 +132,22 @@ class _GroupTraits:
 
 
 def _traits(member: Member, group: Group, subtrees: dict[EntityKey, _Subtree]) -> _GroupTraits:
-    ancestor, priority = _disrupted_as_whole(group), _priority(member)
+    ancestor, priority = disrupted_as_whole(group), victim_priority(member)
     loss = ((group.key, 1),)
     if ancestor is None:
         return _GroupTraits(priority, loss, None)
     return _GroupTraits(priority, loss, subtrees.setdefault(ancestor.key, _Subtree(ancestor.key, priority)))
 
 
-def _priority(member: Member) -> int:
-    """The priority of the pod's root; a tree whose top was never seen falls back to the pod's own."""
-    assert member.group is not None
+def victim_priority(member: Member) -> int:
+    """The priority of the pod's root; a pod without a group, or whose top was never seen, has its own."""
+    if member.group is None:
+        return member.traits[1]
     top = member.group.root()
     return priority_of(top) if top.exists else member.traits[1]
 
 
-def _disrupted_as_whole(group: Group) -> Group | None:
+def disrupted_as_whole(group: Group) -> Group | None:
     """The highest ancestor (or the group itself) whose disruption mode is `all`."""
     highest: Group | None = None
     current: Group | None = group

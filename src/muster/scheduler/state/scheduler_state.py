@@ -17,6 +17,7 @@ from muster.scheduler.queue.scheduling_queue import SchedulingQueue
 from muster.scheduler.runtime.config import Config
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.state.assumed_pods import AssumedPods
+from muster.scheduler.state.evictable_room import EvictableRoom
 from muster.scheduler.state.group_checks import GroupChecks
 from muster.scheduler.state.measurements import Measurements
 from muster.scheduler.state.nominations import Nominations
@@ -41,9 +42,10 @@ class SchedulerState:
         self.checks = GroupChecks()
         self.conditions = ConditionWriter()
         self.notices = NoticeTimer()
-        self.nominations = Nominations(self.cluster)
+        self.nominations = Nominations(self.cluster, self.signals)
         self.assumed = AssumedPods(self.cluster, self.forest, self.signals)
         self.preemptions = Preemptions(self.cluster)
+        self.evictable = EvictableRoom(self.cluster, self.forest, self.preemptions, self.signals)
         self.searches = Searches()
         self.victim_index = VictimIndex()
         self.measurements = Measurements()
@@ -89,7 +91,11 @@ class SchedulerState:
 
     def nominated_against(self, entity: QueuedEntity) -> list[tuple[Shape, int]]:
         """The seats (shape, slot) that an entity must not take because they are nominated for others."""
-        return self.nominations.against(entity.key, entity.priority)
+        return self.kept_seats(entity.key, entity.priority)
+
+    def kept_seats(self, entity: EntityKey | None, priority: int) -> list[tuple[Shape, int]]:
+        """The same for any entity of a priority; None for one that no seat is kept for."""
+        return self.nominations.against(entity, priority)
 
     def ref_of(self, entity: QueuedEntity) -> ObjectRef:
         """The object that an entity is, for events and messages."""
