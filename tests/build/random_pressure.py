@@ -266,7 +266,6 @@ class Pressure:
         self.world.wait(rng.choice((0.5, 3.0, 15.0)))
 
 
-
 DEEDS: dict[str, Callable[[Pressure, Random], None]] = {
     deed.__name__: deed
     for deed in (

@@ -1,8 +1,8 @@
 """Nobody is forgotten: after any sequence of events a scheduler at rest has decided what a new one would decide.
 
 The new scheduler is given the same objects at the same clock and tries everything once. If it binds, nominates or
-judges anything differently, a change that mattered did not wake an entity. The fallback timer, which would hide that, is
-switched off. Searches have ended and backoffs are over when the two are compared.
+judges anything differently, a change that mattered did not wake an entity. The fallback timer, which would hide that,
+is switched off. Searches have ended and backoffs are over when the two are compared.
 """
 
 from __future__ import annotations

@@ -202,44 +202,61 @@ def _selected(running: RunningPods, owner: Pod, other: Pod) -> bool:
 
 
 def _spread(running: RunningPods, placed: Sequence[PodOnNode]) -> str | None:
-    """No domain with a placed pod has more than maxSkew matching pods above the domain with the fewest."""
+    """Every placed pod stays within the maxSkew of its constraints at the moment it is placed."""
     before = [(pod, node) for pod, node in running.pods() if pod.metadata.deletion_timestamp is None]
-    pods = [*before, *placed]
-    checked: set[tuple[int, str]] = set()
+    spreading = {id(pod): pod for pod, _ in placed if spread_terms(pod)}
+    counts = {
+        (key, at): _SpreadCount(running.cluster, pod, rule, before)
+        for key, pod in spreading.items()
+        for at, rule in enumerate(spread_terms(pod))
+    }
     for pod, node in placed:
         for at, rule in enumerate(spread_terms(pod)):
             value = (node.metadata.labels or {}).get(rule.topology_key)
             if value is None:
                 return f"{pod.metadata.name} on {node.metadata.name} lacks the label {rule.topology_key}"
-            if (id(pod), f"{at}/{value}") in checked:
-                continue
-            checked.add((id(pod), f"{at}/{value}"))
-            counts = _spread_counts(running.cluster, pod, rule, pods)
-            least = 0 if len(counts) < (rule.min_domains or 1) else min(counts.values(), default=0)
-            if counts.get(value, 0) - least > rule.max_skew:
+            if not counts[id(pod), at].allows(value):
                 return f"{pod.metadata.name} on {node.metadata.name} is spread too unevenly over {rule.topology_key}"
+        for count in counts.values():
+            count.add(pod, node)
     return None
 
 
-def _spread_counts(
-    cluster: Cluster, pod: Pod, rule: TopologySpreadConstraint, pods: Sequence[PodOnNode]
-) -> dict[str, int]:
-    """Matching pods per eligible domain."""
-    keys = [c.topology_key for c in spread_terms(pod)]
-    eligible: set[str] = set()
-    counts: dict[str, int] = {}
-    for name, node in cluster.node_objects.items():
-        labels = node.metadata.labels or {}
-        if all(key in labels for key in keys) and _counted_node(pod, rule, node):
-            eligible.add(name)
-            counts.setdefault(labels[rule.topology_key], 0)
-    own = pod.metadata.labels or {}
-    for other, node in pods:
-        labels = other.metadata.labels or {}
-        same = all(labels.get(key) == own[key] for key in rule.match_label_keys or () if key in own)
-        if node.metadata.name in eligible and other.metadata.namespace == pod.metadata.namespace and same:
-            counts[(node.metadata.labels or {})[rule.topology_key]] += matches(rule.label_selector, labels)
-    return counts
+class _SpreadCount:
+    """The pods that one constraint of a pod selects, per eligible domain."""
+
+    def __init__(self, cluster: Cluster, pod: Pod, rule: TopologySpreadConstraint, before: Sequence[PodOnNode]) -> None:
+        self._pod, self._rule = pod, rule
+        self._selected: dict[int, bool] = {}
+        self._by_domain: dict[str, int] = {}
+        self._eligible: set[str] = set()
+        keys = [c.topology_key for c in spread_terms(pod)]
+        for name, node in cluster.node_objects.items():
+            labels = node.metadata.labels or {}
+            if all(key in labels for key in keys) and _counted_node(pod, rule, node):
+                self._eligible.add(name)
+                self._by_domain.setdefault(labels[rule.topology_key], 0)
+        for other, node in before:
+            self.add(other, node)
+
+    def allows(self, value: str) -> bool:
+        """Whether one more pod like the owner may be placed in a domain."""
+        domains, rule = self._by_domain, self._rule
+        least = 0 if len(domains) < (rule.min_domains or 1) else min(domains.values(), default=0)
+        return domains.get(value, 0) + self._selects(self._pod) - least <= rule.max_skew
+
+    def add(self, other: Pod, node: Node) -> None:
+        if node.metadata.name in self._eligible and self._selects(other):
+            self._by_domain[(node.metadata.labels or {})[self._rule.topology_key]] += 1
+
+    def _selects(self, other: Pod) -> bool:
+        known = self._selected.get(id(other))
+        if known is None:
+            own, labels = self._pod.metadata.labels or {}, other.metadata.labels or {}
+            same = all(labels.get(key) == own[key] for key in self._rule.match_label_keys or () if key in own)
+            known = same and other.metadata.namespace == self._pod.metadata.namespace
+            known = self._selected[id(other)] = known and matches(self._rule.label_selector, labels)
+        return known
 
 
 def _counted_node(pod: Pod, rule: TopologySpreadConstraint, node: Node) -> bool:

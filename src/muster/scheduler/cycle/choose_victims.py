@@ -10,8 +10,8 @@ from collections.abc import Collection
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.interface.keys import ObjectRef
 from muster.scheduler.placement.budget import Budget
-from muster.scheduler.placement.request import GroupRequest
-from muster.scheduler.placement.verdict import Placed
+from muster.scheduler.placement.request import GroupRequest, leaves
+from muster.scheduler.placement.verdict import Assignment, Placed
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.preemption.resolvability import worth_preempting_for
 from muster.scheduler.preemption.result import (
@@ -37,10 +37,13 @@ def is_valid(
 
 
 def enough_is_leaving(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> PreemptionPlan | None:
-    """A plan without victims, if pods that are leaving anyway free enough."""
+    """A plan without victims, if pods that are leaving anyway free enough; on the nominated nodes if they do."""
     leaving = state.preemptions.leaving()
     if not leaving:
         return None
+    nominated = _nominated_placement(state, entity, request)
+    if nominated is not None and is_valid(state, entity, request, nominated, leaving):
+        return PreemptionPlan(nominated, (), 0)
     with state.evaluator.trial() as trial:
         for shape, slot in state.nominated_against(entity):
             trial.place(shape, slot)
@@ -49,6 +52,14 @@ def enough_is_leaving(state: SchedulerState, entity: QueuedEntity, request: Grou
     if not isinstance(verdict, Placed) or not is_valid(state, entity, request, verdict, leaving):
         return None
     return PreemptionPlan(verdict, (), 0)
+
+
+def _nominated_placement(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> Placed | None:
+    """The placement on the nodes that an earlier run nominated for the pods of an entity, if there are any."""
+    index, nodes = state.cluster.index, state.nominations.of(entity.key)
+    members = [member for leaf in leaves(request) for member in leaf.members if nodes.get(member.uid) in index]
+    assigned = tuple(Assignment(one.uid, nodes[one.uid], index[nodes[one.uid]]) for one in members)
+    return Placed(assigned, frozenset({request.key})) if assigned else None
 
 
 def choose_victims(

@@ -21,7 +21,7 @@ from muster.scheduler.groups.validity import SCHEDULER_ERROR, TreeFault, find_fa
 from muster.scheduler.interface.decisions import Decision
 from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import DomainsEvaluated, Infeasible, Placed, SearchStats, Undecided
-from muster.scheduler.queue.entity import EntityState, QueuedEntity
+from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import message_of
 from muster.scheduler.status.waiting import incomplete_above, own_wait
@@ -31,7 +31,7 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     """Try an entity once."""
     fault = find_fault(entity.group, state.forest) if entity.group is not None else None
     if fault is not None:
-        return list(_reject(state, entity, fault, now))
+        return list(_reject(state, entity, fault, fault_hints(state, entity), now))
     request = current_request(state, entity)
     freed = preempt.freed_placement(state, entity, request)
     if freed is not None:
@@ -71,7 +71,8 @@ def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation
         case Placed() as placed:
             wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))
             if wrong is not None:
-                return list(_reject(state, entity, TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}"), now))
+                fault = TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}")
+                return list(_reject(state, entity, fault, failure_hints(state, entity, evaluation), now))
             return list(_place(state, entity, placed))
         case Infeasible():
             decisions = preempt.make_room(state, entity, request, now)
@@ -97,15 +98,17 @@ def _place(state: SchedulerState, entity: QueuedEntity, placed: Placed) -> Itera
 # --- failure ---------------------------------------------------------------------------------------
 
 
-def _reject(state: SchedulerState, entity: QueuedEntity, fault: TreeFault, now: float) -> Iterator[Decision]:
-    """An invalid tree: said on every object, tried again only when one of them changes."""
+def _reject(
+    state: SchedulerState, entity: QueuedEntity, fault: TreeFault, hints: RequeueHints, now: float
+) -> Iterator[Decision]:
+    """An invalid tree or plan: said on every object of the entity."""
     yield from preempt.cancel(state, entity)
     yield from clear_nominations(state, entity)
     if entity.group is not None:
         yield from report_groups(state, entity.group.subtree(), lambda group: fault)
     for member in state.members_of(entity):
         yield from report_pod(state, member, fault.message, reason=SCHEDULER_ERROR)
-    state.queue.add_unschedulable(entity, fault_hints(state, entity), now)
+    state.queue.add_unschedulable(entity, hints, now)
     entity.set_outcome(fault.reason, fault.message)
 
 

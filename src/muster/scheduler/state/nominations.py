@@ -62,6 +62,10 @@ class Nominations:
             and nomination.node in self._cluster.index
         ]
 
+    def of(self, entity: EntityKey) -> dict[str, str]:
+        """The pods that seats are kept for on behalf of an entity, and their nodes."""
+        return {uid: one.node for uid, one in self._by_pod.items() if one.entity == entity}
+
     def entities(self) -> set[EntityKey]:
         """The entities that seats are kept for."""
         return {nomination.entity for nomination in self._by_pod.values()}
