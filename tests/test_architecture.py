@@ -95,6 +95,7 @@ def cycles() -> list[list[str]]:
         "muster.scheduler",
         "muster.server",
         "muster.testing",
+        "muster.views",
     ],
 )
 def test_no_module_of_a_package_is_part_of_an_import_cycle(package: str, cycles: list[list[str]]) -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cli import exits, main
-from muster.cli.documents import read
 from muster.cli.yaml_text import to_documents, to_yaml
+from muster.views.documents import read
 
 DRAFT = """\
 apiVersion: scheduling/v1alpha1

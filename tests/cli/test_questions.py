@@ -9,7 +9,7 @@ import pytest
 
 from muster.cli import queue, topology, tree
 from muster.cli.main import run
-from muster.cli.source import scheduler_for
+from muster.views.schedulers import scheduler_for
 from tests.build.objects import BLOCK, RACK, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 from tests.cli.snapshots import saved, snapshot_of

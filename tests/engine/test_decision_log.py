@@ -19,7 +19,7 @@ POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", T
 
 
 def scheduler_of(header: Header) -> Scheduler:
-    return Scheduler(options.config(header.config), seed=header.seed, gang_scheduling=header.gangs)
+    return Scheduler(options.config(header.config), seed=header.seed, gates=header.feature_gates())
 
 
 async def start(world: World, log: Path | None = None) -> Engine:

@@ -90,6 +90,7 @@ class Scene:
         self.scheduler = scheduler
         self.sources = {"Pod": Source(), "Node": Source()}
         self.dispatcher, self.elector, self.decision_log = Dispatched(), elector, None
+        self.binding_lease = None
         self.inbox, self.ready = Inbox(), asyncio.Event()
         self._loop = SchedulingLoop(
             scheduler,

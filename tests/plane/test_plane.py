@@ -1,13 +1,19 @@
 """The plane as a whole: components in order, the gang road end to end, failures on the way."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.api.errors import ApiError
 from muster.api.resources import CONFIG_MAPS, JOBS, NODES, POD_GROUPS, PODS
+from muster.cli import up
 from muster.client.http import HTTPClient
+from muster.client.protocol import Client
+from muster.plane.components import Component
 from muster.plane.options import NodeOptions, Options
 from muster.plane.plane import Plane
 from muster.server.auth.bootstrap import CLUSTER_ROLES
@@ -54,6 +60,68 @@ async def test_a_job_that_is_created_completes_and_its_pods_have_a_log() -> None
             assert len((await client.text(path, {"tailLines": "1"})).splitlines()) == 1
             assert "scheduler_schedule_attempts_total" in await client.text("/metrics")
             assert "[+]scheduler ok" in await client.text("/readyz", {"verbose": "true"})
+
+
+class Unready(Component):
+    """A component that is never ready."""
+
+    name = "unready"
+
+    def prepare(self, client: Client, options: Options) -> asyncio.Event:
+        return asyncio.Event()
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+def never_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first component of every plane never gets ready, so that the others do not begin to start."""
+    monkeypatch.setattr("muster.plane.plane.Controllers", Unready)
+
+
+@pytest.mark.usefixtures("never_ready")
+async def test_health_and_metrics_are_answered_before_any_component_has_started() -> None:
+    plane = Plane(Options(freeze=False))
+    starting = asyncio.create_task(plane.start())
+
+    async def listening() -> bool:
+        return bool(plane.url)
+
+    await until(listening)
+    try:
+        async with HTTPClient(plane.api.credentials.client_config(plane.url)) as client:
+            assert await client.text("/livez") == "ok"
+            assert "python_info" in await client.text("/metrics")
+            with pytest.raises(ApiError) as refused:
+                await client.text("/readyz")
+            assert refused.value.code == 500
+            assert "[-]scheduler failed" in str(refused.value)
+            assert "[-]unready failed" in str(refused.value)
+    finally:
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+
+
+@pytest.mark.usefixtures("never_ready")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_a_start_that_does_not_come_to_an_end(
+    number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = Options(data=tmp_path, kubeconfig=tmp_path / "kubeconfig", freeze=False)
+    serving = asyncio.create_task(up._serve(options))
+
+    async def listening() -> bool:
+        return (tmp_path / "kubeconfig").exists()
+
+    await until(listening)
+    os.kill(os.getpid(), number)
+    async with asyncio.timeout(15):
+        await serving
+
+    assert capsys.readouterr().out == "Stopped.\n"
+    async with Plane(Options(data=tmp_path, scheduler=False, controllers=False, freeze=False)):
+        pass  # nobody holds the directory any more
 
 
 async def test_other_servers_find_whose_certificates_to_trust(tmp_path: Path) -> None:

@@ -82,9 +82,9 @@ class Demo:
         self._heading("Disaggregated serving: three replicas of prefill and decode groups, two are enough")
         await self._submit("serving-tree.yaml")
         await self._until(COMPOSITE_POD_GROUPS, "service", _is_scheduled)
-        self._heading("A Job whose six pods form a gang")
+        self._heading("A Job whose six pods form a gang: it runs all of its indexes at once, that is enough")
         await self._submit("gang-job.yaml")
-        await self._until(POD_GROUPS, "sweep", _is_scheduled)
+        await self._until(POD_GROUPS, "sweep", _is_scheduled, of_job=True)
         self._heading("A gang of twelve whole nodes in one rack of eight: it cannot fit, and says so")
         await self._submit("too-large.yaml")
         await self._until(POD_GROUPS, "too-large", _is_refused)
@@ -101,7 +101,7 @@ class Demo:
 
     async def _submit(self, file: str, *, quiet: bool = False) -> None:
         from muster.cli.manifests import objects
-        from muster.cli.submission import resource_of
+        from muster.views.submission import resource_of
 
         manifests = objects([str(self.examples / file)])
         for obj in manifests:
@@ -111,11 +111,15 @@ class Demo:
         if not quiet:
             self._print(f"kubectl apply -f examples/{file}   ({len(manifests)} objects)")
 
-    async def _until(self, resource: Resource, name: str, reached: Callable[[Obj], bool]) -> None:
+    async def _until(
+        self, resource: Resource, name: str, reached: Callable[[Obj], bool], *, of_job: bool = False
+    ) -> None:
+        """Wait for a condition of a group: the one of that name, or the one that was made for the Job of that name."""
         deadline = time.monotonic() + TIME_LIMIT_SECONDS
         while time.monotonic() < deadline:
-            obj = await self.client.get(resource, name, "default")
-            if reached(obj):
+            groups = (await self.client.list(resource, "default")).items
+            named = [obj for obj in groups if name == (_owner(obj) if of_job else obj["metadata"]["name"])]
+            if named and reached(named[0]):
                 await asyncio.sleep(0.3)  # let the watches print it first
                 return
             await asyncio.sleep(0.05)
@@ -161,6 +165,11 @@ class Demo:
                     self._print(f"pod/{pod.get('name')}  evicted for {preemptor.get('name')}")
 
 
+def _owner(obj: Obj) -> str:
+    owners: list[Obj] = obj["metadata"].get("ownerReferences") or []
+    return next((owner["name"] for owner in owners if owner.get("controller")), "")
+
+
 def _conditions(obj: Obj) -> list[dict[str, Any]]:
     status: Obj = obj.get("status") or {}
     return status.get("conditions") or []
@@ -177,8 +186,8 @@ def _is_refused(obj: Obj) -> bool:
 async def _print_next(client: Client, examples: Path) -> None:
     """Print why the group that does not fit is pending, what is free, and what to do next."""
     from muster.cli import explain, live, topology
-    from muster.cli.source import scheduler_for
     from muster.engine.cluster_snapshot import take_snapshot
+    from muster.views.schedulers import scheduler_for
 
     snapshot = await take_snapshot(client)
     click.echo("")

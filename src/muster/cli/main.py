@@ -118,7 +118,11 @@ def _report(error: Exception, arguments: list[str]) -> int:
     """Print what went wrong, without a traceback; gives the exit code."""
     from muster.api.errors import ApiError
     from muster.client.config import ConfigError
+    from muster.views.failures import ViewFailure
 
+    if isinstance(error, ViewFailure):
+        click.echo(f"Error: {error.message}", err=True)
+        return exits.UNDECIDED if error.undecided else exits.BAD_INPUT
     if isinstance(error, ApiError):
         click.echo(f"Error: the server refused: {error.message}", err=True)
         return exits.UNAVAILABLE

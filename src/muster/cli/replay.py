@@ -42,4 +42,4 @@ def _scheduler(header: Header) -> Scheduler:
     from muster.engine.options import config
     from muster.scheduler.cycle.scheduler import Scheduler
 
-    return Scheduler(config(header.config), seed=header.seed, gang_scheduling=header.gangs)
+    return Scheduler(config(header.config), seed=header.seed, gates=header.feature_gates())

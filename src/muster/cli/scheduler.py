@@ -233,12 +233,14 @@ def _engine(parsed: _Parsed) -> tuple[HTTPClient, Engine]:
 
 async def _upkeep(client: Client, served: ServedApis) -> None:
     """What the leader does for groups beside scheduling, where no one else in the cluster does it."""
+    from muster.api.manifests import CRD_GROUP
     from muster.controllers import external_clusters
-    from muster.engine.api_discovery import CRDS, NATIVE
 
-    if served.groups == CRDS:
+    # By what is served, not by what the gates let the scheduler read: a group that is deleted must not stay for ever.
+    groups = {each.group for each in served.group_kinds}
+    if CRD_GROUP in groups:
         await external_clusters.run_controllers(client, external_clusters.ON_CRDS)
-    elif served.groups == NATIVE and "CompositePodGroup" in served.resources:
+    elif any(each.kind == "CompositePodGroup" for each in served.group_kinds):
         await external_clusters.run_controllers(client, external_clusters.ON_NATIVE)
 
 

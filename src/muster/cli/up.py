@@ -141,7 +141,7 @@ async def _serve(options: Options) -> None:
         loop.add_signal_handler(number, stop.set)
     plane = Plane(options)
     try:
-        await plane.start()
+        started = await _start(stop, plane)
     except StoreLockedError as error:
         choices = "stop it first, or choose another directory with --data"
         raise exits.Failure(f"{error}; {choices}", exits.UNAVAILABLE) from None
@@ -152,14 +152,29 @@ async def _serve(options: Options) -> None:
     except ValueError as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from None
     try:
-        _print_welcome(plane)
-        await _until(stop, plane)
+        if started:
+            _print_welcome(plane)
+            await _until(stop, plane)
     except StoreError as error:
         raise exits.Failure(str(error), exits.UNAVAILABLE) from None
     finally:
         await plane.stop()
         _remove_kubeconfig(options)
     click.echo("Stopped.")
+
+
+async def _start(stop: asyncio.Event, plane: Plane) -> bool:
+    """Bring the plane up; False if a signal came first, and everything is stopped again."""
+    starting, stopping = asyncio.create_task(plane.start()), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            await starting
+        return starting.done()
+    finally:
+        stopping.cancel()
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
 
 
 async def _until(stop: asyncio.Event, plane: Plane) -> None:

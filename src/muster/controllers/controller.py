@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from muster.api.errors import ApiError
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.api.resources import Resource
 from muster.client.clock import Clock
 from muster.client.protocol import Client
@@ -32,6 +33,7 @@ class Context:
     informers: Informers
     clock: Clock
     collections: tuple[Resource, ...] = ()  # every resource that can be listed, watched and deleted
+    gates: FeatureGates = DEFAULT
 
 
 class Controller(ABC):

@@ -26,7 +26,10 @@ class DecisionLog:
     def open(cls, path: Path, config: dict[str, Any], settings: Settings) -> DecisionLog:
         """Start a new log; an older one of the same name is replaced."""
         log = cls(path.open("wb", buffering=1 << 18))
-        header = decision_log.Header(config=config, seed=settings.seed, gangs=settings.gates.enabled(GANG_SCHEDULING))
+        gates = settings.gates
+        header = decision_log.Header(
+            config=config, seed=settings.seed, gangs=gates.enabled(GANG_SCHEDULING), gates=gates.switched()
+        )
         log._file.write(decision_log.encode(header))
         return log
 

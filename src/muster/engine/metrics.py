@@ -156,6 +156,9 @@ class Metrics:
         self.incoming = LabelledMetric(
             counter("queue_incoming_pods", "Pods that entered the queue.", ("queue", "event"))
         )
+        self.bind_failures = LabelledMetric(
+            counter("bind_failures", "Binds that did not take place, by cause.", ("cause",))
+        )
         self.preemptions = counter("preemption_attempts", "Times that eviction was considered for a pod.")
         self.victims = histogram("preemption_victims", "Victims chosen for one pod.", VICTIMS)
 
@@ -241,6 +244,7 @@ class Metrics:
         elif isinstance(event, BindSucceeded):
             self._bound(event.uid, now)
         elif isinstance(event, BindFailed):
+            self.bind_failures.labels(event.cause).inc()
             pod = self._pending.get(event.uid)
             self.attempts.labels("error", pod.profile if pod else "").inc()
         elif isinstance(event, EvictionFailed):

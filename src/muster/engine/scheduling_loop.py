@@ -1,6 +1,7 @@
 """The task that owns the scheduler: events in, scheduling cycles, decisions out, sleep until something happens.
 
-Until the first lists are complete, and while another process leads, events are taken in and nothing is decided.
+Until the first lists are complete, and while another process leads, events are taken in and nothing is decided. Before
+binds are sent, what the watches have shown since is taken in and the binds are looked at a second time.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from muster.engine.metrics import Metrics
 from muster.engine.settings import Settings
 from muster.logs import V, keys
 from muster.scheduler.cycle.scheduler import Scheduler
-from muster.scheduler.interface.decisions import Decision
+from muster.scheduler.interface.decisions import Bind, Decision, PromiseVolume, SelectVolumeNode
 from muster.scheduler.interface.events import CacheSynced, Event
 from muster.scheduler.simulation.decision_log import SchedulerProtocol
 
 log = logging.getLogger(__name__)
+
+
+READS = 4  # turns of the event loop that bring what has arrived from the sockets into the inbox
 
 
 class SchedulingLoop:
@@ -43,6 +47,8 @@ class SchedulingLoop:
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
+        self._holds_lease = False  # since binds were decided, until they are on their way or nothing is left to decide
+        self.deciding = False  # decisions were made and not all of them were handed over
 
     async def run(self, ready: asyncio.Event) -> None:
         """Schedule until cancelled; `ready` is set when scheduling begins."""
@@ -99,11 +105,44 @@ class SchedulingLoop:
             decisions = self._scheduler.next(now)
             self._measure(decisions, now, began)
             if not decisions:
+                self._leave_lease()
                 return
             log.log(V(4), "Decided", extra=keys(decisions=len(decisions)))
+            self.deciding = True
+            decisions = await self._look_again(decisions)
             self._parts.dispatcher.dispatch(decisions)
+            self.deciding = False
+            if any(isinstance(decision, Bind) for decision in decisions):
+                self._leave_lease()
             await asyncio.sleep(0)
             self._take_events()
+
+    async def _look_again(self, decisions: list[Decision]) -> list[Decision]:
+        """The decisions without those binds that events since the plan have made impossible."""
+        binds = [decision for decision in decisions if isinstance(decision, Bind)]
+        if not binds or not isinstance(self._scheduler, Scheduler):
+            return decisions
+        lease = self._parts.binding_lease
+        if lease is not None:
+            if not self._holds_lease:
+                await lease.acquire()
+                lease.enter()
+                self._holds_lease = True
+            else:
+                await lease.ensure()
+        for _ in range(READS):
+            await asyncio.sleep(0)
+        self._take_events()
+        lost = self._scheduler.lost_races(binds)
+        for event in lost:
+            self._inbox.report(event)
+        return _without({event.uid for event in lost}, decisions) if lost else decisions
+
+    def _leave_lease(self) -> None:
+        lease = self._parts.binding_lease
+        if lease is not None and self._holds_lease:
+            self._holds_lease = False
+            lease.leave()
 
     def _measure(self, decisions: list[Decision], now: float, began: float) -> None:
         if self._parts.decision_log is not None:
@@ -134,3 +173,15 @@ class SchedulingLoop:
                 await wakeup.wait()
         except TimeoutError:
             self._volume_gate.review(self._clock.now())
+
+
+def _without(uids: set[str], decisions: list[Decision]) -> list[Decision]:
+    """The decisions without the binds of some pods, nor the decisions about volumes right before them."""
+    kept: list[Decision] = []
+    for decision in decisions:
+        if isinstance(decision, Bind) and decision.pod.uid in uids:
+            while kept and isinstance(kept[-1], SelectVolumeNode | PromiseVolume):
+                kept.pop()
+        else:
+            kept.append(decision)
+    return kept

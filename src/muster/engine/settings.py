@@ -18,6 +18,7 @@ class Settings:
     gates: FeatureGates = DEFAULT
     limits: ConcurrencyLimits = field(default_factory=ConcurrencyLimits)
     election: Election | None = None  # None: no one else is there to lead
+    share_cluster: bool = False  # bind under the lease that Musters share
     seed: int = 0
     instance: str = field(default_factory=lambda: f"muster-{socket.gethostname()}")
     decision_log: Path | None = None

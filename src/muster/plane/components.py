@@ -19,6 +19,7 @@ from muster.server.request import Request, Response
 
 if TYPE_CHECKING:
     from muster.controllers.controller import Controller
+    from muster.engine.engine import Engine
 
 
 class Component(ABC):
@@ -28,10 +29,15 @@ class Component(ABC):
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Event | None = None  # until it is this component's turn to start
+
+    def health_error(self) -> str:
+        """Why the component is not ready; empty when it is."""
+        return "" if self._ready is not None and self._ready.is_set() else "not started yet"
 
     async def start(self, client: Client, options: Options) -> None:
         """Start the task and wait until it is ready; raises the error that ended it before."""
-        ready = self.prepare(client, options)
+        ready = self._ready = self.prepare(client, options)
         self.task = asyncio.create_task(self.run(), name=f"plane-{self.name}")
         waiting = asyncio.create_task(ready.wait())
         try:
@@ -63,7 +69,7 @@ class Controllers(Component):
     def prepare(self, client: Client, options: Options) -> asyncio.Event:
         from muster.controllers import ControllerManager
 
-        self._manager = ControllerManager(client)
+        self._manager = ControllerManager(client, gates=options.gates)
         return self._manager.ready
 
     @property
@@ -78,7 +84,7 @@ class Controllers(Component):
 class RoleAggregator(Component):
     """Writes the rules of aggregated cluster roles into the stored objects."""
 
-    name = "role aggregation"
+    name = "role-aggregation"
 
     def __init__(self, authorizer: Authorizer) -> None:
         super().__init__()
@@ -133,6 +139,10 @@ class Scheduler(Component):
     name = "scheduler"
     names = ("default-scheduler", "muster")
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._engine: Engine | None = None  # until it is this component's turn to start
+
     def prepare(self, client: Client, options: Options) -> asyncio.Event:
         from muster.engine import options as read
         from muster.engine.engine import Engine
@@ -146,22 +156,23 @@ class Scheduler(Component):
         return self._engine.ready
 
     async def run(self) -> None:
+        assert self._engine is not None
         await self._engine.run()
 
     async def stop(self) -> None:
         """Let the binds under way finish first."""
-        if self.task is not None:
+        if self.task is not None and self._engine is not None:
             self._engine.stop()
             await asyncio.wait({self.task}, timeout=self._engine.settings.patience)
         await super().stop()
 
     def health_error(self) -> str:
-        return "; ".join(self._engine.trouble())
+        return super().health_error() if self._engine is None else "; ".join(self._engine.trouble())
 
     def metrics(self) -> bytes:
         from prometheus_client import generate_latest
 
-        return generate_latest(self._engine.metrics.registry)
+        return generate_latest() if self._engine is None else generate_latest(self._engine.metrics.registry)
 
 
 def _scheduler_file(path: Path | None) -> dict[str, Any] | None:

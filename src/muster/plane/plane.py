@@ -52,11 +52,12 @@ class Plane:
             clock=options.clock,
         )
         try:
+            selected = self._selected()  # before anyone can ask how they are
             if options.https:
                 self.url = await self._api.serve(options.host, options.port)
                 if options.kubeconfig is not None:
                     self._api.credentials.write_kubeconfig(options.kubeconfig, self.url)
-            for component in self._selected():
+            for component in selected:
                 self._components.append(component)
                 await component.start(self.client, options)
         except BaseException:
@@ -77,9 +78,10 @@ class Plane:
             components.append(nodes)
         if self.options.scheduler:
             scheduler = Scheduler()
-            self.api.hooks.health["scheduler"] = scheduler.health_error
             self.api.hooks.metrics = scheduler.metrics
             components.append(scheduler)
+        for component in components:
+            self.api.hooks.health[component.name] = component.health_error
         return components
 
     async def wait_idle(self, seconds: float) -> list[Unfinished]:

@@ -179,15 +179,17 @@ def test_a_rule_configured_twice_is_an_error():
         a_profile(pluginConfig=[{"name": "NodeName"}, {"name": "NodeName"}])
 
 
-def test_settings_without_effect_are_noted_once():
+def test_settings_without_effect_are_named_in_one_note():
     body = {"parallelism": 16, "percentageOfNodesToScore": 50, "profiles": [{"percentageOfNodesToScore": 5}]}
-    assert load(HEAD | body).notes == ("parallelism has no effect", "percentageOfNodesToScore has no effect")
+    assert load(HEAD | body).notes == (
+        "no effect here: parallelism, percentageOfNodesToScore, profiles[0].percentageOfNodesToScore",
+    )
 
 
 def test_arguments_of_rules_kept_elsewhere_are_accepted_and_noted():
     section = {"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 20}}
     assert load(HEAD | {"profiles": [{"pluginConfig": [section]}]}).notes == (
-        "arguments of DefaultPreemption have no effect",
+        "no effect here: profiles[0].pluginConfig[DefaultPreemption].args",
     )
 
 
@@ -202,7 +204,7 @@ def test_points_that_array_rules_do_not_have_are_noted():
     plugins = {"preScore": {"disabled": [{"name": "ImageLocality"}]}}
     config = load(HEAD | {"profiles": [{"plugins": plugins}]})
     assert "ImageLocality" in weights(config.profiles["default-scheduler"])
-    assert "plugins.preScore has no effect" in config.notes[0]
+    assert config.notes == ("no effect here: profiles[0].plugins.preScore",)
 
 
 @pytest.mark.parametrize(

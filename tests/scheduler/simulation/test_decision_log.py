@@ -25,7 +25,7 @@ CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeScheduler
 
 
 def make_scheduler(header: Header) -> Scheduler:
-    return Scheduler(load(header.config), seed=header.seed, gang_scheduling=header.gangs)
+    return Scheduler(load(header.config), seed=header.seed, gates=header.feature_gates())
 
 
 def a_log() -> list[Line]:

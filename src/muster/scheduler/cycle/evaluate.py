@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from muster.scheduler.cache.volumes import bound
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.placement.budget import Budget
@@ -143,10 +142,3 @@ def domains_of(group: Group, topology: str, domain_of: DomainOf) -> tuple[str, .
     """The domains of the members that run already; a node without the label counts as the domain without a name."""
     nodes = {member.node for leaf in group.leaves() for member in leaf.running.values()}
     return tuple(sorted({domain_of(node, topology) for node in nodes}))
-
-
-def waits_for_volumes(state: SchedulerState, member: Member) -> bool:
-    """Whether a volume claim of the pod is not bound yet."""
-    claims = state.cluster.volumes.claims
-    found = (claims.get((member.ref.namespace, name)) for name in state.shape_of(member).footprint.claims)
-    return any(claim is not None and not bound(claim) for claim in found)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from muster.api import types
-from muster.scheduler.cycle import requeue, requeue_events
+from muster.api.gates import GANG_SCHEDULING
+from muster.scheduler.cycle import failed_binds, requeue, requeue_events
 from muster.scheduler.groups.group import (
     FAILED,
     LEAVING,
     PENDING,
     RUNNING,
     SUCCEEDED,
+    Group,
     Member,
     entity_key,
     group_name,
     state_of,
 )
-from muster.scheduler.interface.decisions import MOST_NOTE, RecordEvent
+from muster.scheduler.interface.decisions import RecordEvent
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
 
@@ -25,8 +27,10 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     """A pod exists in this form."""
     known = state.forest.members.get(pod.metadata.uid)
+    group = _group_of(state, pod)
+    foreign = pod.spec.scheduler_name not in state.config.profiles
     if known is None:
-        if not pod.spec.node_name and pod.spec.scheduler_name not in state.config.profiles:
+        if foreign and not pod.spec.node_name and group is None:
             return  # another scheduler's pod, until it is bound
     elif known.pod.spec.node_name and not pod.spec.node_name:
         return  # an older view: pods are never unbound
@@ -37,12 +41,14 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     counted = requeue_events.before_event(state, pod.metadata.uid)
     _update_cluster(state, pod, known)
     before = entity_key(known) if known is not None else None
-    member = state.forest.put_member(pod, _group_of(state, pod))
+    if before is not None:
+        state.bind_failures.pod_changed(before, pod.metadata.uid)
+    member = state.forest.put_member(pod, group, foreign=foreign)
     requeue_events.pod_updated(state, member, counted)
     if pod.spec.node_name:
         state.assumed.confirm(member.uid)
     member.shape = None
-    if member.state == PENDING and pod.spec.scheduler_name in state.config.profiles:
+    if member.state == PENDING and not foreign:
         state.shape_of(member)  # computed on arrival, so that a cycle over thousands does not wait for it
     if pod.spec.node_name in state.lost_nodes:
         state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
@@ -51,7 +57,7 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
 
 def _group_of(state: SchedulerState, pod: types.Pod) -> EntityKey | None:
     profile = state.config.profiles.get(pod.spec.scheduler_name)
-    in_gangs = state.gang_scheduling and (profile is None or "GangScheduling" in profile.enabled)
+    in_gangs = state.gates.enabled(GANG_SCHEDULING) and (profile is None or "GangScheduling" in profile.enabled)
     name = group_name(pod) if in_gangs else None
     return EntityKey("PodGroup", pod.metadata.namespace, name) if name else None
 
@@ -87,11 +93,19 @@ def _review(state: SchedulerState, member: Member, before: EntityKey | None, now
         requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
     if member.group is not None:
         state.checks.members_changed(member.group.key)
+        _check_schedulers(state, member.group)
         requeue.review_tree(state, member.group.root(), now, cause=member.group)
     else:
         requeue.review_pod(state, member, now)
     if before is not None and before != entity_key(member):
         requeue.root_changed(state, before, now)
+
+
+def _check_schedulers(state: SchedulerState, group: Group) -> None:
+    """A pod of another scheduler makes its tree invalid; when it is gone the tree may be valid again."""
+    top = group.root()
+    if top.foreign_below or state.checks.is_invalid(top.key):
+        state.checks.tree_changed(top.key)
 
 
 def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now: float) -> None:
@@ -104,6 +118,7 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     if member.uid in state.cluster.pods:
         _leave_node(state, member.pod)
     key = entity_key(member)
+    state.bind_failures.pod_changed(key, member.uid)
     state.forest.remove_member(member.uid)
     state.conditions.forget(member.uid)
     state.nominations.remove(member.uid)
@@ -111,6 +126,7 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
     if member.group is not None:
         state.checks.members_changed(member.group.key)
+        _check_schedulers(state, member.group)
         requeue.review_tree(state, member.group.root(), now, answered=True)
         return
     entity = state.queue.entities.get(key)
@@ -151,20 +167,21 @@ def bind_succeeded(state: SchedulerState, uid: str, node: str, now: float) -> No
         requeue.review_tree(state, member.group.root(), now, answered=True)
 
 
-def bind_failed(state: SchedulerState, uid: str, reason: str, now: float) -> None:
+def bind_failed(state: SchedulerState, uid: str, reason: str, cause: str, now: float) -> None:
     """The API refused a bind for good, or it is known not to have happened."""
     member = state.forest.members.get(uid)
     if member is None:
         return
     state.assumed.bind_answered(member)
+    failed_binds.record(state, member, cause, reason, seen=not member.assumed)
     if member.assumed:
         state.version += 1
         state.assumed.forget(member)
-        note = f"binding was refused: {reason}"[:MOST_NOTE]
-        state.conditions.post(RecordEvent(member.ref, "Warning", "FailedScheduling", "Binding", note))
     if member.group is not None:
         state.checks.members_changed(member.group.key)
-    requeue.bind_refused(state, member, now)
+        requeue.review_tree(state, member.group.root(), now, answered=True)
+    else:
+        requeue.review_pod(state, member, now)
 
 
 def eviction_failed(state: SchedulerState, uid: str, now: float) -> None:

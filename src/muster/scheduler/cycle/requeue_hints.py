@@ -26,7 +26,7 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 
 def failure_hints(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation) -> RequeueHints:
     """After a verdict other than `Placed`, if preemption did not help either."""
-    request, preempts = evaluation.request, entity_may_preempt(entity)
+    request, preempts = evaluation.request, entity_may_preempt(state, entity)
     rejected_by = frozenset(
         name for diagnosis in evaluation.diagnoses.values() for name in diagnosis.rejected_by if isinstance(name, str)
     )
@@ -40,7 +40,7 @@ def failure_hints(state: SchedulerState, entity: QueuedEntity, evaluation: Evalu
 def searching_hints(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> RequeueHints:
     """While a search goes on for the entity, and for no other."""
     key = ("searching", entity.key)
-    return _hints(state, request, key, entity.priority, preempts=entity_may_preempt(entity), proven=False)
+    return _hints(state, request, key, entity.priority, preempts=entity_may_preempt(state, entity), proven=False)
 
 
 def preempting_hints(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> RequeueHints:

@@ -14,7 +14,7 @@ from muster.scheduler.cycle import preempt, search
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.confirm import confirmed
 from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_first_slice
-from muster.scheduler.cycle.report import clear_nominations, report_groups, report_pod
+from muster.scheduler.cycle.report import clear_nominations, report_fault, report_groups, report_pod
 from muster.scheduler.cycle.requeue_hints import failure_hints, fault_hints, preempting_hints, searching_hints
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import SCHEDULER_ERROR, TreeFault, find_fault
@@ -105,9 +105,9 @@ def _reject(
     yield from preempt.cancel(state, entity)
     yield from clear_nominations(state, entity)
     if entity.group is not None:
-        yield from report_groups(state, entity.group.subtree(), lambda group: fault)
-    for member in state.members_of(entity):
-        yield from report_pod(state, member, fault.message, reason=SCHEDULER_ERROR)
+        yield from report_fault(state, entity.group, fault)
+    elif entity.member is not None:
+        yield from report_pod(state, entity.member, fault.message, reason=SCHEDULER_ERROR)
     state.queue.add_unschedulable(entity, hints, now)
     entity.set_outcome(fault.reason, fault.message)
 
@@ -125,7 +125,7 @@ def _fail(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, n
     for member in state.members_of(entity):
         diagnosis = evaluation.diagnoses.get(state.shape_of(member).id)
         own = diagnosis.message_text() if diagnosis is not None else f"pod group is unschedulable, {text}"
-        yield from report_pod(state, member, text if isinstance(verdict, Undecided) else own)
+        yield from report_pod(state, member, text if isinstance(verdict, Undecided) else own, reason)
     state.queue.add_unschedulable(entity, failure_hints(state, entity, evaluation), now)
 
 

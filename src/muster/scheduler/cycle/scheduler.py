@@ -7,16 +7,19 @@ same result as one by one. The same events, times, configuration and seed give t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import event_handlers, preempt
+from muster.scheduler.cycle import event_handlers, preempt, second_look
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
 from muster.scheduler.cycle.requeue_waiting import requeue_waiting
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
 from muster.scheduler.cycle.view import SchedulerView
 from muster.scheduler.groups.group import PENDING, Member
-from muster.scheduler.interface.decisions import Decision
-from muster.scheduler.interface.events import Event
+from muster.scheduler.interface.decisions import Bind, Decision
+from muster.scheduler.interface.events import BindFailed, Event
 from muster.scheduler.placement.request import PendingPod, PodGroupRequest
 from muster.scheduler.placement.verdict import Assignment, DomainsEvaluated, Placed
 from muster.scheduler.preemption.result import PreemptionAttempt
@@ -31,8 +34,8 @@ MOST_SILENT_ATTEMPTS = 64  # attempts without a decision in one cycle, so that e
 class Scheduler:
     """A deterministic scheduler for pods and trees of groups."""
 
-    def __init__(self, config: Config, *, seed: int = 0, gang_scheduling: bool = True) -> None:
-        self.state = SchedulerState(config, seed=seed, gang_scheduling=gang_scheduling)
+    def __init__(self, config: Config, *, seed: int = 0, gates: FeatureGates = DEFAULT) -> None:
+        self.state = SchedulerState(config, seed=seed, gates=gates)
 
     def handle(self, event: Event, now: float) -> None:
         """Take in one event."""
@@ -71,6 +74,14 @@ class Scheduler:
         """Whether nothing is left to do at this time: no entity in line, no search under way."""
         due = self.wake_at(now)
         return due is None or due > now
+
+    def lost_races(self, binds: Sequence[Bind]) -> list[BindFailed]:
+        """The answers to binds of one cycle that must not be sent, by what the events since then have shown."""
+        return second_look.lost_races(self.state, binds)
+
+    def bind_fault(self, bind: Bind) -> str:
+        """Why a bind must not be sent any more; empty if it may."""
+        return second_look.fault_of(self.state, bind)
 
     # --- one entity --------------------------------------------------------------------------------
 
@@ -131,7 +142,7 @@ class Scheduler:
 
     def pending(self) -> int:
         """How many pods wait."""
-        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING)
+        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING and not member.foreign)
 
 
 def _pod_of(entity: QueuedEntity) -> Member:

@@ -82,6 +82,7 @@ class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
     action: str  # one of suggestions.ACTIONS
     text: str
     details: dict[str, str | int]
+    recreate: str = ""  # what must be made anew, because the server refuses the change of what exists
 
 
 class Explanation(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cycle.evaluate import Evaluation
 from muster.scheduler.framework.shape import Shape
@@ -17,6 +18,7 @@ from muster.scheduler.preemption.select import select_victims
 from muster.scheduler.preemption.victims import possible_victims, quorums
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS
+from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.messages import amount_text, count_text, kind_word, short_key, shortage_text
 
@@ -87,6 +89,12 @@ def _larger_than_all_nodes(state: SchedulerState, request: GroupRequest, key: En
 def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation) -> str:
     if isinstance(evaluation.verdict, Undecided):
         return "not considered: nobody is evicted for a placement that may exist without it"
+    if entity.group is not None and not state.gates.enabled(WORKLOAD_AWARE_PREEMPTION):
+        return "not considered: preemption by groups is switched off (WorkloadAwarePreemption=false)"
+    profile = state.config.profiles.get(state.scheduler_of(entity))
+    point = POD_GROUP_POST_FILTER if entity.group is not None else POST_FILTER
+    if profile is not None and point not in profile.preempting:
+        return f"not considered: the profile disables DefaultPreemption at {point}"
     never = (
         not may_preempt(entity.group) if entity.group is not None else state.members_of(entity)[0].traits[2] == "Never"
     )

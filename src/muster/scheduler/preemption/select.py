@@ -2,8 +2,8 @@
 
 First whether evicting can help at all, and how many pods it can place at most. Then candidate sets: chosen by
 counting where counts decide; the shortest sufficient prefix of the victims by cost; all victims, less those that can
-be reprieved. Every candidate set is made irreducible, the cheapest is chosen, and with few victims a search over all
-cheaper sets proves that no cheaper one suffices.
+be reprieved. Every candidate set is made irreducible, the cheapest is chosen. If that violates a budget, victims that
+violate nothing are tried as well; with few victims a search over all cheaper sets proves that no cheaper one suffices.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves, rebuilt, shapes_of
 from muster.scheduler.placement.verdict import Placed, Undecided
+from muster.scheduler.preemption.budget_choices import choices_within_budgets
 from muster.scheduler.preemption.cheapest_set import SufficiencyCache, cheapest_sufficient
 from muster.scheduler.preemption.cost import EvictionCost
 from muster.scheduler.preemption.group_victims import GroupVictims, SeatsWanted
@@ -158,24 +159,41 @@ class _Selector:
             sets += [fewer for selection in found for fewer in self._elsewhere(selection, shape, count, domains)]
         best = min(sets, key=self._cost) if len(sets) > 1 else sets[0]
         if len(self.victims) <= MOST_SEARCHED:
-            best = cheapest_sufficient(self.victims, self.cost, suffices, below=best, monotone=True) or best
+            return cheapest_sufficient(self.victims, self.cost, suffices, below=best, monotone=True) or best
+        wanted = {request.key: {shape.shape.id: count}}
+        return self._within_budgets(best, lambda pool: self._counted_among(pool, wanted))
+
+    def _counted_among(self, pool: list[Victim], wanted: SeatsWanted) -> Iterator[list[Victim]]:
+        allowed = {victim.key for victim in pool}
+        excluded = {number for number, victim in enumerate(self.victims) if victim.key not in allowed}
+        return (selection.victims() for selection in self._selections(wanted, excluded))
+
+    def _within_budgets(
+        self, best: list[Victim], among: Callable[[list[Victim]], Iterator[list[Victim]]]
+    ) -> list[Victim]:
+        """The best of some victims that violate no budget, if there are any; only asked if `best` violates one."""
+        if self.cost.violations(best):
+            for pool in choices_within_budgets(self.pool, self.cost):
+                if self._suffices(pool):
+                    return min([best, *map(self._irreducible, among(pool))], key=self._cost)
         return best
 
     def _cost(self, victims: Sequence[Victim]) -> tuple[object, ...]:
         return (*self.cost.cost(victims), [victim.key for victim in victims])
 
-    def _selections(self, wanted: SeatsWanted) -> list[VictimSelection]:
+    def _selections(self, wanted: SeatsWanted, excluded: Collection[int] = frozenset()) -> list[VictimSelection]:
         """Victims by counting: by priority, and, where several priorities are hit, ignoring those up to the highest."""
         if self.supply is None:
             return []
         groups = GroupVictims(self.cluster, self.supply, self.shapes, wanted)
-        first = groups.select(self.request, VictimSelection(self.supply), groups.everywhere())
+        start = VictimSelection(self.supply, excluded=excluded)
+        first = groups.select(self.request, start, groups.everywhere())
         if first is None:
             return []
         hit = {victim.priority for victim in first.victims() if not victim.marked}
         if len(hit) < 2:
             return [first]
-        above = {number for number, victim in enumerate(self.victims) if victim.priority > max(hit)}
+        above = {number for number, victim in enumerate(self.victims) if victim.priority > max(hit)}.union(excluded)
         start = VictimSelection(self.supply, ignore_priority=True, excluded=above)
         second = groups.select(self.request, start, groups.everywhere())
         return [first] if second is None else [first, second]
@@ -218,8 +236,8 @@ class _Selector:
             return NoCandidates(False, NO_PLAN)
         best = min(map(self._irreducible, found.values()), key=self._cost)
         if len(self.victims) <= MOST_SEARCHED:
-            best = cheapest_sufficient(self.victims, self.cost, self._suffices, below=best, monotone=monotone) or best
-        return best
+            return cheapest_sufficient(self.victims, self.cost, self._suffices, below=best, monotone=monotone) or best
+        return self._within_budgets(best, self._planned_among)
 
     def _pools(self) -> Iterator[list[Victim]]:
         """All victims; first without those that the required affinity of the request selects."""
@@ -245,6 +263,11 @@ class _Selector:
             yield from self._after_reprieve(prefix)
         if few or not counted:
             yield from self._after_reprieve(pool)
+
+    def _planned_among(self, pool: list[Victim]) -> Iterator[list[Victim]]:
+        """Sets out of a pool that suffices."""
+        yield self._shortest_prefix(pool)
+        yield from self._after_reprieve(pool)
 
     def _after_reprieve(self, pool: list[Victim]) -> Iterator[list[Victim]]:
         for order in (list(reversed(pool)), sorted(pool, key=_importance)):

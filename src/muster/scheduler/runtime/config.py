@@ -1,14 +1,14 @@
 """KubeSchedulerConfiguration v1: profiles with their plugins, weights and arguments, and the backoff times.
 
-A configuration of kube-scheduler is accepted as it is. Fields that have no effect here (`parallelism`,
-`percentageOfNodesToScore`) are accepted and noted once. Unknown plugins, unknown fields and extenders are errors; the
-message names the path and what is known.
+A configuration of kube-scheduler is accepted as it is. What has no effect here (`parallelism`, or a point at which a
+plugin does nothing here) is accepted, and named in one note. Unknown plugins, unknown fields and extenders are errors;
+the message names the path and what is known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -16,7 +16,15 @@ import msgspec
 
 from muster.scheduler.framework.plugin import Plugin
 from muster.scheduler.plugins import DEFAULT
-from muster.scheduler.runtime.profile import BUILT_IN, DEFAULT_NAME, Profile, default_profile
+from muster.scheduler.runtime.profile import (
+    BUILT_IN,
+    DEFAULT_NAME,
+    POD_GROUP_POST_FILTER,
+    POST_FILTER,
+    PREEMPTION_POINTS,
+    Profile,
+    default_profile,
+)
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
@@ -26,24 +34,44 @@ _EFFECTIVE = ("apiVersion", "kind", "profiles", "podInitialBackoffSeconds", "pod
 _ENGINE_SECTIONS = ("leaderElection", "clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling")
 _NO_EFFECT = ("parallelism", "percentageOfNodesToScore", "enableContentionProfiling", "delayCacheUntilActive")
 
-# Extension points at which only built-in plugins can be enabled or disabled.
-_OTHER_POINTS = (
-    "queueSort",
-    "preEnqueue",
-    "preFilter",
-    "postFilter",
-    "preScore",
-    "reserve",
-    "permit",
-    "preBind",
-    "bind",
-    "postBind",
-    "placementGenerate",
-    "placementScore",
-)
-_POINTS = ("multiPoint", "filter", "score", *_OTHER_POINTS)
+_SECTION_FIELDS = {
+    "leaderElection": (
+        "leaderElect",
+        "leaseDuration",
+        "renewDeadline",
+        "retryPeriod",
+        "resourceLock",
+        "resourceName",
+        "resourceNamespace",
+    ),
+    "clientConnection": ("kubeconfig", "qps", "burst", "contentType", "acceptContentTypes"),
+}
+_SECTION_FIELDS_WITHOUT_EFFECT = ("contentType", "acceptContentTypes")
 
-_ARGS_WITHOUT_EFFECT = {"DefaultPreemption": ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")}
+# The extension points beside filter and score, and which of the built-in plugins act there.
+_OTHER_POINTS: Mapping[str, tuple[str, ...]] = {
+    "queueSort": ("PrioritySort",),
+    "preEnqueue": ("SchedulingGates", "GangScheduling"),
+    "preFilter": ("NodeDeclaredFeatures",),
+    POST_FILTER: ("DefaultPreemption",),
+    "preScore": (),
+    "reserve": (),
+    "permit": ("GangScheduling",),
+    "preBind": (),
+    "bind": ("DefaultBinder",),
+    "postBind": (),
+    "placementGenerate": ("TopologyPlacementGenerator",),
+    "placementScore": ("PodGroupPodsCount",),
+    POD_GROUP_POST_FILTER: ("DefaultPreemption",),
+}
+_POINTS = ("multiPoint", "filter", "score", *_OTHER_POINTS)
+# Built-in plugins that can be switched off; the work of the others is always done.
+_OPTIONAL = ("DefaultPreemption", "GangScheduling")
+
+_ARGS_WITHOUT_EFFECT = {
+    "DefaultPreemption": ("minCandidateNodesPercentage", "minCandidateNodesAbsolute"),
+    "DynamicResources": ("filterTimeout", "bindingTimeout"),
+}
 
 SCHEDULER_ENTRY = "Muster"  # the name in `pluginConfig` of the scheduler's own settings; it is no plugin
 
@@ -60,8 +88,8 @@ def _profiles() -> dict[str, Profile]:
 class Config:
     """The configuration of a scheduler. Times are in seconds.
 
-    `notes` are sentences about settings that have no effect. `engine` holds the sections of the file that are not about
-    scheduling (leader election, client connection), as they are.
+    `notes` is one sentence that names the settings without effect, if there are any. `engine` holds the sections of the
+    file that are not about scheduling (leader election, client connection), as they are.
     """
 
     profiles: dict[str, Profile] = field(default_factory=_profiles)
@@ -83,7 +111,7 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
     """The configuration in a parsed file. `extra` are plugins of the user, disabled until a profile enables them."""
     _check_head(obj)
     kinds = {kind.name: kind for kind in (*DEFAULT, *extra)}
-    notes = [f"{name} has no effect" for name in _NO_EFFECT if obj.get(name) is not None]
+    without_effect = [name for name in _NO_EFFECT if obj.get(name) is not None] + _check_sections(obj)
     initial, longest = _seconds(obj, "podInitialBackoffSeconds", 1), _seconds(obj, "podMaxBackoffSeconds", 10)
     if longest < initial:
         raise ValueError(f"podMaxBackoffSeconds is {longest}, less than podInitialBackoffSeconds ({initial})")
@@ -94,14 +122,14 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
         name: str = entry.get("schedulerName") or default_name
         if name in profiles:
             raise ValueError(f"profiles[{i}].schedulerName: {name} has a profile already")
-        profiles[name] = _Reader(f"profiles[{i}]", kinds, notes, settings).profile(name, entry)
+        profiles[name] = _Reader(f"profiles[{i}]", kinds, without_effect, settings).profile(name, entry)
     return Config(
         profiles,
         pod_initial_backoff=initial,
         pod_max_backoff=longest,
         bind_timeout=settings.bind_timeout,
         budget_steps=settings.budget_steps,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=(f"no effect here: {', '.join(dict.fromkeys(without_effect))}",) if without_effect else (),
         engine={name: obj[name] for name in _ENGINE_SECTIONS if name in obj},
     )
 
@@ -114,6 +142,16 @@ def _check_head(obj: Tree) -> None:
     _only("", obj, known)
     if obj.get("extenders"):
         raise ValueError("extenders are not supported: write the rule as a constraint and enable it in the profile")
+
+
+def _check_sections(obj: Tree) -> list[str]:
+    """Refuse unknown fields of the sections that the engine reads; gives those without effect."""
+    without_effect: list[str] = []
+    for name, known in _SECTION_FIELDS.items():
+        section: Tree = obj.get(name) or {}
+        _only(f"{name}.", section, known)
+        without_effect += [f"{name}.{field}" for field in _SECTION_FIELDS_WITHOUT_EFFECT if section.get(field)]
+    return without_effect
 
 
 def _only(where: str, obj: Tree, known: Iterable[str]) -> None:
@@ -167,28 +205,32 @@ class _SchedulerArgs:
 
 
 class _Reader:
-    """Reads one profile; `path` is its place in the file."""
+    """Reads one profile; `path` is its place in the file, `without_effect` collects the paths that change nothing."""
 
-    def __init__(self, path: str, kinds: Kinds, notes: list[str], settings: _SchedulerArgs) -> None:
+    def __init__(self, path: str, kinds: Kinds, without_effect: list[str], settings: _SchedulerArgs) -> None:
         self.path = path
         self.kinds = kinds
-        self.notes = notes
+        self.without_effect = without_effect
         self.settings = settings
         self.known = (*kinds, *BUILT_IN)
 
     def profile(self, scheduler_name: str, entry: Tree) -> Profile:
         _only(f"{self.path}.", entry, ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
         if entry.get("percentageOfNodesToScore") is not None:
-            self.notes.append("percentageOfNodesToScore has no effect")
+            self.without_effect.append(f"{self.path}.percentageOfNodesToScore")
         plugins: Tree = entry.get("plugins") or {}
         _only(f"{self.path}.plugins.", plugins, _POINTS)
         defaults = {kind.name: kind.weight for kind in DEFAULT} | dict.fromkeys(BUILT_IN, 0)
         enabled = self._apply(defaults, plugins, "multiPoint")
+        always = [name for name in BUILT_IN if name not in _OPTIONAL and name not in enabled]
+        self.without_effect += [f"{self.path}.plugins.multiPoint.disabled[{name}]" for name in always]
         filters = self._apply(enabled, plugins, "filter")
         weights = self._apply(enabled, plugins, "score")
-        for point in _OTHER_POINTS:
-            if plugins.get(point):
-                enabled = self._apply_other_point(enabled, plugins, point)
+        off = {(point, name) for point in _OTHER_POINTS for name in self._disabled_at(point, plugins, enabled)}
+        preempting = [
+            p for p in PREEMPTION_POINTS if "DefaultPreemption" in enabled and (p, "DefaultPreemption") not in off
+        ]
+        gone = {name for point, name in off if point != POD_GROUP_POST_FILTER}
         args = self._args(entry)
         enabled_names = [name for name in {**enabled, **filters, **weights} if name in self.kinds]
         try:
@@ -197,7 +239,8 @@ class _Reader:
                 [self._plugin(name, args.get(name)) for name in enabled_names],
                 filters=frozenset(filters),
                 weights=weights,
-                built_in=frozenset(name for name in enabled if name in BUILT_IN),
+                built_in=frozenset(name for name in enabled if name in BUILT_IN and name not in gone),
+                preempting=frozenset(preempting),
             )
         except ValueError as fault:
             raise ValueError(f"{self.path}: {fault}") from None
@@ -219,13 +262,16 @@ class _Reader:
             found[name] = self._weight(f"{where}enabled", entry) or names.get(name) or own or 1
         return found
 
-    def _apply_other_point(self, names: dict[str, int], plugins: Tree, point: str) -> dict[str, int]:
-        """Like `_apply`, for a point at which only built-in plugins take effect."""
-        after = self._apply(names, plugins, point)
-        kept = {name: weight for name, weight in names.items() if name in after or name not in BUILT_IN}
-        if {*after} - {*names} or len(kept) == len(names):
-            self.notes.append(f"plugins.{point} has no effect on rules that take part in filtering and scoring")
-        return kept | {name: after[name] for name in after if name in BUILT_IN}
+    def _disabled_at(self, point: str, plugins: Tree, enabled: Mapping[str, int]) -> Iterator[str]:
+        """The optional built-in plugins that one of the other extension points switches off."""
+        after = self._apply(enabled, plugins, point)
+        acting = [name for name in _OTHER_POINTS[point] if name in _OPTIONAL]
+        yield from (name for name in acting if name in enabled and name not in after)
+        section: Tree = plugins.get(point) or {}
+        named = [entry["name"] for entry in section.get("disabled") or ()]
+        others = [name for name in named if name != "*" and name not in acting]
+        if others or {*after} - {*enabled} or ("*" in named and not acting):
+            self.without_effect.append(f"{self.path}.plugins.{point}")
 
     def _name(self, where: str, entry: Tree, *also: str) -> str:
         name = entry.get("name")
@@ -264,8 +310,8 @@ class _Reader:
             _only(f"{where}.", args, (*known, "apiVersion", "kind"))
         if name == SCHEDULER_ENTRY:
             self.settings.add(where, args)
-        elif kind is None and args:
-            self.notes.append(f"arguments of {name} have no effect")
+        elif args and (kind is None or name in _ARGS_WITHOUT_EFFECT):
+            self.without_effect.append(f"{self.path}.pluginConfig[{name}].args")
 
     def _plugin(self, name: str, args: Tree | None) -> Plugin:
         try:

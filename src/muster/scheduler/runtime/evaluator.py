@@ -1,4 +1,4 @@
-"""The evaluator: shapes, their feasible nodes and scores, and trials, for one cluster.
+"""The evaluator: shapes, their feasible nodes and scores, and trials, for one cluster (as framework.Handle upstream).
 
 Shapes are interned: pods with equal requirements under one profile share one object while it is in use. The plugin
 results of the most recently used shapes are cached.

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from muster.api.gates import GANG_SCHEDULING, FeatureGates, resolve
 from muster.scheduler.interface.decisions import Decision
 from muster.scheduler.interface.events import KINDS, Event, ObjectUpdated
 
@@ -19,12 +20,17 @@ VERSION = 1
 
 
 class Header(msgspec.Struct, frozen=True, tag="muster-decision-log", tag_field="line"):
-    """What the scheduler was made from: its configuration as it was read, and the seed."""
+    """What the scheduler was made from: its configuration as it was read, the seed, the gates not at their default."""
 
     config: dict[str, Any]
     seed: int = 0
     gangs: bool = True
     version: int = VERSION
+    gates: dict[str, bool] = {}
+
+    def feature_gates(self) -> FeatureGates:
+        """The gates that the scheduler ran with; older logs know only whether gangs were on."""
+        return resolve(self.gates if self.gangs else {**self.gates, GANG_SCHEDULING: False})[0]
 
 
 class LoggedEvent(msgspec.Struct, frozen=True, tag="event", tag_field="line"):

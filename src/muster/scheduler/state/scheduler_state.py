@@ -1,11 +1,12 @@
 """The state of the scheduler at one moment: configuration, caches, and one owner for each kind of state.
 
-Event handlers change it, cycles read it and decide. Nothing is decided here.
+Event handlers and cycles change it, only through the methods of its owners. Nothing is decided here.
 """
 
 from __future__ import annotations
 
 from muster.api import types
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.forest import Forest
@@ -17,6 +18,7 @@ from muster.scheduler.queue.scheduling_queue import SchedulingQueue
 from muster.scheduler.runtime.config import Config
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.state.assumed_pods import AssumedPods
+from muster.scheduler.state.bind_failures import BindFailures
 from muster.scheduler.state.evictable_room import EvictableRoom
 from muster.scheduler.state.group_checks import GroupChecks
 from muster.scheduler.state.measurements import Measurements
@@ -31,9 +33,9 @@ from muster.scheduler.status.waiting import NoticeTimer
 class SchedulerState:
     """The parts of the scheduler, made once."""
 
-    def __init__(self, config: Config, *, seed: int = 0, gang_scheduling: bool = True) -> None:
+    def __init__(self, config: Config, *, seed: int = 0, gates: FeatureGates = DEFAULT) -> None:
         self.config = config
-        self.gang_scheduling = gang_scheduling
+        self.gates = gates
         self.cluster = Cluster(seed=seed)
         self.evaluator = Evaluator(self.cluster)
         self.forest = Forest()
@@ -44,6 +46,7 @@ class SchedulerState:
         self.notices = NoticeTimer()
         self.nominations = Nominations(self.cluster, self.signals)
         self.assumed = AssumedPods(self.cluster, self.forest, self.signals)
+        self.bind_failures = BindFailures(config.pod_initial_backoff, config.pod_max_backoff)
         self.preemptions = Preemptions(self.cluster)
         self.evictable = EvictableRoom(self.cluster, self.forest, self.preemptions, self.signals)
         self.searches = Searches()

@@ -1,0 +1,48 @@
+"""A scheduler that has been given the objects of a cluster, so that it can be asked."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from muster.views.failures import ViewFailure
+
+if TYPE_CHECKING:
+    from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.runtime.config import Config
+    from muster.scheduler.simulation.snapshot import Snapshot
+    from muster.views.progress import Progress
+
+MOST_BYTES = 2 << 30
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read a snapshot file, gzipped or plain."""
+    from muster.scheduler.simulation.snapshot import BadSnapshot, decode
+
+    try:
+        data = path.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            with gzip.open(path) as packed:
+                data = packed.read(MOST_BYTES)
+        return decode(data)
+    except (OSError, EOFError, BadSnapshot) as error:
+        raise ViewFailure(f"{path}: {error}") from error
+
+
+def config_for(snapshot: Snapshot) -> Config:
+    """The default profile for every scheduler name of the pods, so that every pending pod is scheduled."""
+    from muster.scheduler.runtime.config import default_config
+
+    return default_config(*sorted({*snapshot.schedulers, "default-scheduler", "muster"}))
+
+
+def scheduler_for(snapshot: Snapshot, progress: Progress | None = None) -> Scheduler:
+    """A scheduler that has been given the cluster's objects."""
+    from muster.scheduler.simulation.snapshot import scheduler_of
+
+    if progress is None:
+        return scheduler_of(snapshot, config_for(snapshot))
+    total = len(snapshot)
+    return scheduler_of(snapshot, config_for(snapshot), lambda events: progress.through(events, "Taking it in", total))
