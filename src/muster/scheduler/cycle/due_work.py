@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from muster.scheduler.cycle import preempt, requeue, requeue_events
 from muster.scheduler.cycle.report import report_fault, report_waits
+from muster.scheduler.cycle.requeue_waiting import wake_marking
 from muster.scheduler.groups.group import RUNNING, Group
 from muster.scheduler.groups.validity import INVALID, TreeFault, find_fault, mixed_schedulers
 from muster.scheduler.interface.decisions import MOST_NOTE, Decision, Evict, RecordEvent
@@ -43,6 +44,7 @@ def _look_again(state: SchedulerState, now: float) -> None:
     for uid in state.preemptions.expire_refusals(now):
         requeue_events.evictable_again(state, uid)
     preempt.recheck(state)
+    wake_marking(state, now)
     state.queue.start_fallback(now)
 
 

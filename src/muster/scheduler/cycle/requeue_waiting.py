@@ -13,6 +13,7 @@ from itertools import islice
 from muster.scheduler.cycle.requeue_check import Rooms, most_that_fit
 from muster.scheduler.cycle.requeue_terms import is_connected
 from muster.scheduler.placement.request import shapes_of
+from muster.scheduler.queue.entity import EntityState
 from muster.scheduler.queue.waiting_classes import WaitingClass
 from muster.scheduler.state.scheduler_state import SchedulerState
 
@@ -76,6 +77,20 @@ def _rule_may_be_over(state: SchedulerState, waiting: WaitingClass, selecting: b
     newer = [footprint for footprint, stamp in signals.pods.items() if stamp > waiting.stamp]
     shapes = shapes_of(hints.request).values()
     return any(is_connected(shape, footprint, state.cluster) for footprint in newer for shape in shapes)
+
+
+def wake_marking(state: SchedulerState, now: float) -> None:
+    """Entities whose victims are only marked so far look again before anybody is evicted, if room appeared."""
+    if not state.signals.pending:
+        return
+    rooms = Rooms(state)
+    for key in state.preemptions.entities():
+        preemption, entity = state.preemptions.get(key), state.queue.entities.get(key)
+        if preemption is None or not preemption.marked or entity is None or entity.state is not EntityState.PREEMPTING:
+            continue
+        waiting = state.queue.waiting.get(entity.hints.key)
+        if waiting is not None and waiting.stamp < state.signals.stamp and most_that_fit(state, rooms, waiting):
+            state.queue.wake(entity, now)
 
 
 # --- the fallback ----------------------------------------------------------------------------------

@@ -88,7 +88,8 @@ class QueuedEntity:
     backoff_until: float = 0.0
     due: float = 0.0  # when its backoff ends
     hints: RequeueHints = field(default_factory=RequeueHints)
-    by_timer: bool = False  # the fallback timer, not a change, put it in line
+    woken: bool = False  # in line because a change could help it
+    by_timer: bool = False  # in line because the fallback timer found that it might fit
     ticket: int = 0  # its valid entry in a heap; 0 for none
     since: float = 0.0  # when it was queued
     verdict: str = ""  # the reason of the last outcome

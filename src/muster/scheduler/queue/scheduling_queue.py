@@ -115,7 +115,7 @@ class SchedulingQueue:
             self.requeue(entity, now)
         if entity.state is EntityState.ACTIVE:
             self._woken[entity.key] = entity
-            entity.by_timer = by_timer
+            entity.woken, entity.by_timer = True, by_timer
 
     @property
     def has_woken(self) -> bool:
@@ -145,6 +145,7 @@ class SchedulingQueue:
     def _leave(self, entity: QueuedEntity) -> None:
         entity.ticket = 0
         self._woken.pop(entity.key, None)
+        entity.woken = entity.by_timer = False
         if entity.state in _WAITING:
             self.waiting.discard(entity)
 
@@ -193,7 +194,7 @@ class SchedulingQueue:
 
     def next_due(self) -> float | None:
         """When the next timer runs out."""
-        fallback = self._fallback_due
+        fallback = self._fallback_due if len(self.waiting) else None
         while self._timers:
             due, _, ticket, entity = self._timers[0]
             if entity.ticket == ticket:
