@@ -5,7 +5,8 @@ Nothing is changed here except what is counted: the plan is carried out by `pree
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.interface.keys import ObjectRef
@@ -27,6 +28,8 @@ from muster.scheduler.preemption.select import select_victims
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.scheduler_state import SchedulerState
 
+NO_NODES: Mapping[str, str] = MappingProxyType({})
+
 
 def is_valid(
     state: SchedulerState, entity: QueuedEntity, request: GroupRequest, placed: Placed, evicted: Collection[str]
@@ -36,14 +39,16 @@ def is_valid(
     return validate(placed, request, state.cluster, evicted=frozenset(evicted), nominated=nominated) is None
 
 
-def enough_is_leaving(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> PreemptionPlan | None:
+def enough_is_leaving(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, nominated: Mapping[str, str] = NO_NODES
+) -> PreemptionPlan | None:
     """A plan without victims, if pods that are leaving anyway free enough; on the nominated nodes if they do."""
     leaving = state.preemptions.leaving()
     if not leaving:
         return None
-    nominated = _nominated_placement(state, entity, request)
-    if nominated is not None and is_valid(state, entity, request, nominated, leaving):
-        return PreemptionPlan(nominated, (), 0)
+    kept = _nominated_placement(state, request, nominated)
+    if kept is not None and is_valid(state, entity, request, kept, leaving):
+        return PreemptionPlan(kept, (), 0)
     with state.evaluator.trial() as trial:
         for shape, slot in state.nominated_against(entity):
             trial.place(shape, slot)
@@ -54,9 +59,9 @@ def enough_is_leaving(state: SchedulerState, entity: QueuedEntity, request: Grou
     return PreemptionPlan(verdict, (), 0)
 
 
-def _nominated_placement(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> Placed | None:
-    """The placement on the nodes that an earlier run nominated for the pods of an entity, if there are any."""
-    index, nodes = state.cluster.index, state.nominations.of(entity.key)
+def _nominated_placement(state: SchedulerState, request: GroupRequest, nodes: Mapping[str, str]) -> Placed | None:
+    """The placement on the nodes that were nominated for the pods of an entity, if there are any."""
+    index = state.cluster.index
     members = [member for leaf in leaves(request) for member in leaf.members if nodes.get(member.uid) in index]
     assigned = tuple(Assignment(one.uid, nodes[one.uid], index[nodes[one.uid]]) for one in members)
     return Placed(assigned, frozenset({request.key})) if assigned else None

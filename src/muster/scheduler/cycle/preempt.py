@@ -51,9 +51,11 @@ def keep_waiting(state: SchedulerState, entity: QueuedEntity, request: GroupRequ
 
 def make_room(state: SchedulerState, entity: QueuedEntity, request: GroupRequest, now: float) -> list[Decision]:
     """For an entity that does not fit: wait for room that is becoming free, or evict. Else its state stays as it is."""
+    nominated = state.nominations.of(entity.key)
     decisions = keep_waiting(state, entity, request)
     if entity.state is not EntityState.PREEMPTING and entity_may_preempt(state, entity):
-        found = enough_is_leaving(state, entity, request) or choose_victims(state, entity, request, now)
+        found = enough_is_leaving(state, entity, request, nominated)
+        found = found or choose_victims(state, entity, request, now)
         if found is not None:
             decisions += start(state, entity, found)
     return decisions
