@@ -47,7 +47,7 @@ def difference(deeds: list[Deed]) -> str:
     pressure.live(deeds)
     world = pressure.world
     world.wait(BACKOFFS_OVER)
-    fresh = world.restarted().run()
+    fresh = world.restarted().wait(BACKOFFS_OVER)
     for what in (CrowdedWorld.bound, verdicts, nominations):
         here, there = what(world), what(fresh)
         if here != there:

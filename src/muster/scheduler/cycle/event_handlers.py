@@ -58,8 +58,7 @@ def _object_deleted(state: SchedulerState, kind: str, namespace: str, name: str,
             pod_events.pod_deleted(state, namespace, name, uid, now)
         case "Node":
             state.version += 1
-            requeue_events.pods_of_node_changed(state, state.cluster.index.get(name, -1))
-            state.signals.all_of(state.cluster.remove("Node", "", name))
+            _node_deleted(state, name)
             _set_lost(state, name, True, now)
         case "PodGroup" | "CompositePodGroup":
             _group_deleted(state, EntityKey(kind, namespace, name), now)
@@ -89,6 +88,14 @@ def _node_updated(state: SchedulerState, node: types.Node, now: float) -> None:
     taints = node.spec.taints or ()
     lost = any(taint.key in LOST_TAINTS and taint.effect == "NoExecute" for taint in taints)
     _set_lost(state, node.metadata.name, lost, now)
+
+
+def _node_deleted(state: SchedulerState, name: str) -> None:
+    slot = state.cluster.index.get(name)
+    if slot is not None:
+        requeue_events.pods_of_node_changed(state, slot)
+        state.signals.taken(slot)
+    state.signals.all_of(state.cluster.remove("Node", "", name))
 
 
 def _review_trees_on(state: SchedulerState, node: str, now: float) -> None:

@@ -86,8 +86,7 @@ def _suffices(
 def start(state: SchedulerState, entity: QueuedEntity, found: PreemptionPlan) -> Iterator[Decision]:
     """Mark victims, nominate seats. The deletions follow in a later cycle, if the plan still holds then."""
     chosen = {uid for victim in found.victims for uid in victim.uids}
-    nodes = {assignment.node for assignment in found.placed.assignments}
-    leaving = {uid for uid in state.preemptions.leaving() if state.cluster.pods[uid].node in nodes}
+    leaving = _awaited(state, entity, found.placed, chosen)
     yield from _mark(state, entity, found)
     yield from _nominate(state, entity, found.placed)
     state.preemptions.start(entity.key, found.placed, leaving | chosen, set(chosen))
@@ -99,6 +98,16 @@ def start(state: SchedulerState, entity: QueuedEntity, found: PreemptionPlan) ->
             condition = state.conditions.initially_scheduled(group, "False", FOR_VICTIMS, text)
             if condition is not None:
                 yield condition
+
+
+def _awaited(state: SchedulerState, entity: QueuedEntity, placed: Placed, chosen: set[str]) -> set[str]:
+    """The pods leaving anyway that a placement waits for: those on its nodes, or all if a rule speaks of others."""
+    nodes, leaving = {assignment.node for assignment in placed.assignments}, state.preemptions.leaving()
+    near = {uid for uid in leaving if state.cluster.pods[uid].node in nodes}
+    if len(near) == len(leaving):
+        return near
+    request = request_of(entity, state.shape_of, state.domain_of)
+    return near if is_valid(state, entity, request, placed, near | chosen) else set(leaving)
 
 
 def _mark(state: SchedulerState, entity: QueuedEntity, found: PreemptionPlan) -> Iterator[Decision]:
@@ -170,11 +179,13 @@ def proceed(state: SchedulerState, now: float) -> list[Decision]:
 def recheck(state: SchedulerState) -> None:
     """Something changed on nodes: entities whose plan for after the evictions holds no longer look again."""
     taken = state.preemptions.take_changes(state.signals.log)
+    repelling = any(footprint.pod.spec.affinity is not None for footprint in state.signals.pods)
     for key in state.preemptions.entities() if taken else ():
         preemption, entity = state.preemptions.get(key), state.queue.entities.get(key)
         if preemption is None or entity is None or entity.state is not EntityState.PREEMPTING:
             continue
-        if any(assignment.index in taken for assignment in preemption.placed.assignments):
+        elsewhere = repelling or entity.hints.has_terms  # pods on other nodes matter too
+        if elsewhere or any(assignment.index in taken for assignment in preemption.placed.assignments):
             request = request_of(entity, state.shape_of, state.domain_of)
             if not _suffices(state, entity, request, preemption):
                 state.queue.activate(entity)
