@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full lint format e2e soak day bench bench-guard bench-cluster clean
+.PHONY: help setup demo test test-scheduler test-full lint format e2e soak day bench bench-guard bench-cluster bench-pressure clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -64,6 +64,9 @@ bench-guard: setup  ## the quick form: counts exactly as recorded, times at most
 
 bench-cluster: setup  ## side by side with kube-scheduler on a real kube-apiserver
 	$(BIN)/python -m bench.cluster
+
+bench-pressure: setup  ## a small pod beside thousands of waiting groups, on a real kube-apiserver, beside kube-scheduler
+	$(BIN)/python -m bench.pressure
 
 clean:  ## remove what these rules made
 	rm -rf .venv .hypothesis .coverage htmlcov dist

@@ -86,6 +86,7 @@ def cycles() -> list[list[str]]:
         "muster.api",
         "muster.certificates",
         "muster.logs",
+        "muster.loop_watch",
         "muster.cli",
         "muster.client",
         "muster.controllers",

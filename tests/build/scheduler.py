@@ -12,6 +12,7 @@ victims leave. After every step it checks that no node is overcommitted.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -159,8 +160,16 @@ class TestWorld:
     def _set_condition(self, about: ObjectRef, condition: types.Condition) -> None:
         obj = self.objects.get((about.kind, about.namespace, about.name))
         if obj is not None:
+            before = next((c for c in obj.status.conditions or () if c.type == condition.type), None)
+            same = before is not None and before.status == condition.status
+            time = before.last_transition_time if same and before is not None else self.timestamp()
             others = tuple(c for c in obj.status.conditions or () if c.type != condition.type)
+            condition = msgspec.structs.replace(condition, last_transition_time=time)
             self._replace_status(about, conditions=(*others, condition))
+
+    def timestamp(self) -> str:
+        """The present time as the API writes it, `now` seconds into 1970."""
+        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _replace_status(self, ref: ObjectRef, **fields: Any) -> None:
         obj = self.objects.get((ref.kind, ref.namespace, ref.name))

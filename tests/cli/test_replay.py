@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.api.types import Node, NodeStatus, ObjectMeta, Pod, PodSpec
+from muster.api.types import Node, NodeStatus, ObjectMeta, Pod, PodMeta, PodSpec
 from muster.cli import exits
 from muster.cli.main import run
 from muster.engine import options
@@ -21,9 +21,7 @@ def a_log() -> list[bytes]:
     source = options.source(None)
     scheduler = Scheduler(options.config(source), seed=7)
     room = NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})
-    pods = [
-        Pod(ObjectMeta(name=n, namespace="default", uid=n), PodSpec(scheduler_name="muster")) for n in ("a", "b", "c")
-    ]
+    pods = [Pod(PodMeta(name=n, namespace="default", uid=n), PodSpec(scheduler_name="muster")) for n in ("a", "b", "c")]
     told: list[events.Event] = [
         *(events.ObjectUpdated("Node", Node(ObjectMeta(name=name), status=room)) for name in ("n1", "n2")),
         *(events.ObjectUpdated("Pod", pod) for pod in pods),

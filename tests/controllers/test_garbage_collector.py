@@ -144,3 +144,29 @@ async def test_a_running_pod_is_asked_to_go_gracefully(world: World):
 
     pod = await world.get(PODS, "p")
     assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
+
+
+async def test_a_circle_of_owners_deleted_in_the_foreground_goes(world: World):
+    await world.start(NAME)
+    names = ("a", "b", "c")
+    made = {name: await world.create(CONFIG_MAPS, name) for name in names}
+    for name, owner in zip(names, ("c", "a", "b"), strict=True):
+        await world.client.patch(CONFIG_MAPS, name, {"metadata": owned_by(made[owner], blocking=True)}, "default")
+    await world.settle()
+
+    await delete(world, "a", "Foreground")
+
+    assert [await world.get(CONFIG_MAPS, name) for name in names] == [None, None, None]
+
+
+async def test_two_objects_that_own_each_other_go(world: World):
+    await world.start(NAME)
+    made = {name: await world.create(CONFIG_MAPS, name) for name in ("a", "b")}
+    for name, owner in (("a", "b"), ("b", "a")):
+        await world.client.patch(CONFIG_MAPS, name, {"metadata": owned_by(made[owner], blocking=True)}, "default")
+    await world.settle()
+
+    await delete(world, "a", "Foreground")
+
+    assert await world.get(CONFIG_MAPS, "a") is None
+    assert await world.get(CONFIG_MAPS, "b") is None

@@ -16,6 +16,7 @@ Obj = dict[str, Any]
 NAME = "muster"
 NAMESPACE = "muster-system"
 PORT = 10259
+SHARED_NAMESPACE, SHARED_LEASE = "kube-system", "muster-binding"  # by which all Musters of a cluster take turns
 USER = 65532  # the user that minimal base images call "nonroot"
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "scheduler"}
 
@@ -54,6 +55,8 @@ def installation(image: str, namespace: str = NAMESPACE, scheduler_name: str = N
         _binding("ClusterRoleBinding", _meta(), "ClusterRole", namespace),
         _role("Role", _meta(namespace), _lease_rights()),
         _binding("RoleBinding", _meta(namespace), "Role", namespace),
+        _role("Role", _meta(SHARED_NAMESPACE), _lease_rights(SHARED_LEASE, "watch")),
+        _binding("RoleBinding", _meta(SHARED_NAMESPACE), "Role", namespace),
         _deployment(image, namespace, scheduler_name),
         {
             "apiVersion": "policy/v1",
@@ -76,10 +79,10 @@ def _rule(group: str, resources: list[str], verbs: list[str]) -> Obj:
     return {"apiGroups": [group], "resources": resources, "verbs": verbs}
 
 
-def _lease_rights() -> list[Obj]:
+def _lease_rights(name: str = NAME, *more: str) -> list[Obj]:
     # A name cannot restrict a create; what has no name yet cannot be compared with one.
-    lease = _rule("coordination.k8s.io", ["leases"], ["get", "update"])
-    return [_rule("coordination.k8s.io", ["leases"], ["create"]), {**lease, "resourceNames": [NAME]}]
+    lease = _rule("coordination.k8s.io", ["leases"], ["get", *more, "update"])
+    return [_rule("coordination.k8s.io", ["leases"], ["create"]), {**lease, "resourceNames": [name]}]
 
 
 def _role(kind: str, meta: Obj, rules: list[Obj]) -> Obj:

@@ -199,6 +199,7 @@ def _parse(options: SchedulerOptions) -> _Parsed:
         gates=gates,
         limits=ConcurrencyLimits(binds=options.concurrent_binds),
         election=read.election(whole, options.election()),
+        share_cluster=True,
         seed=options.seed,
         decision_log=options.decision_log,
         tune_gc=True,

@@ -79,6 +79,7 @@ class Controller(ABC):
     async def _work(self) -> None:
         while True:
             key = await self.queue.get()
+            await asyncio.sleep(0)  # neither a full queue nor a reconciliation without waiting holds the loop
             try:
                 await self._reconcile_once(key)
             finally:

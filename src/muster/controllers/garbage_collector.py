@@ -116,7 +116,9 @@ class GarbageCollector(Controller):
         elif FOREGROUND in finalizers:
             blocking = [(kind, child) for kind, child in dependents if _blocks(child, metadata.uid)]
             for kind, child in dependents:
-                self.queue.add(_item(kind, child))
+                # One that waits for its own dependents has been asked to go; its end comes through the watch.
+                if not _deletes_dependents(child):
+                    self.queue.add(_item(kind, child))
             if not blocking:
                 await remove_finalizer(self.client, resource, metadata, FOREGROUND)
 
@@ -152,15 +154,17 @@ class GarbageCollector(Controller):
             policy = "Orphan"
         elif waiting and self._dependents.get(metadata.uid):
             policy = "Foreground"
+            circle = any(_deletes_dependents(child) for _, child in self._dependents_of(metadata.uid))
+            if circle and any(owner.block_owner_deletion for owner in metadata.owner_references or ()):
+                # Owners in a circle would wait for each other for ever: no owner waits for this object any more.
+                await self._unblock(resource, metadata)
+                return
         await self._delete(resource, metadata, policy)
 
     def _waits_for(self, owner: OwnerReference) -> bool:
         """Whether the owner is being deleted in the foreground and so waits for its dependents."""
         known = self._uids.get(owner.uid)
-        if known is None:
-            return False
-        metadata = known[1]
-        return metadata.deletion_timestamp is not None and FOREGROUND in (metadata.finalizers or ())
+        return known is not None and _deletes_dependents(known[1])
 
     async def _is_absent(self, owner: OwnerReference, namespace: str) -> bool:
         if owner.uid in self._uids:
@@ -183,11 +187,19 @@ class GarbageCollector(Controller):
 
     async def _disown(self, resource: Resource, metadata: ObjectMeta, uids: set[str]) -> None:
         kept = [json_of(each) for each in metadata.owner_references or () if each.uid not in uids]
+        await self._set_owners(resource, metadata, kept)
+
+    async def _unblock(self, resource: Resource, metadata: ObjectMeta) -> None:
+        """Let no owner wait for the end of an object."""
+        owners = [{**json_of(each), "blockOwnerDeletion": False} for each in metadata.owner_references or ()]
+        await self._set_owners(resource, metadata, owners)
+
+    async def _set_owners(self, resource: Resource, metadata: ObjectMeta, owners: list[dict[str, Any]]) -> None:
         patch = {
             "metadata": {
                 "uid": metadata.uid,
                 "resourceVersion": metadata.resource_version,
-                "ownerReferences": kept or None,
+                "ownerReferences": owners or None,
             }
         }
         try:
@@ -219,6 +231,11 @@ def _needs_work(metadata: ObjectMeta) -> bool:
     if metadata.owner_references:
         return True
     return metadata.deletion_timestamp is not None and bool(metadata.finalizers)
+
+
+def _deletes_dependents(metadata: ObjectMeta) -> bool:
+    """Whether an object is being deleted in the foreground: it stays until its dependents are gone."""
+    return metadata.deletion_timestamp is not None and FOREGROUND in (metadata.finalizers or ())
 
 
 def _blocks(child: ObjectMeta, owner_uid: str) -> bool:

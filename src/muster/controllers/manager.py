@@ -37,6 +37,7 @@ from muster.controllers.namespace import NamespaceDeletion
 from muster.controllers.node_lifecycle import NodeLifecycle
 from muster.controllers.podgroup_protection import PodGroupProtection
 from muster.controllers.replica_set import ReplicaSetController
+from muster.controllers.root_ca_publisher import RootCaPublisher
 from muster.controllers.service_account import DefaultServiceAccount
 
 CONTROLLERS: tuple[type[Controller], ...] = (
@@ -49,6 +50,7 @@ CONTROLLERS: tuple[type[Controller], ...] = (
     ReplicaSetController,
     DeploymentController,
     DefaultServiceAccount,
+    RootCaPublisher,
     NodeLifecycle,
 )
 

@@ -68,7 +68,7 @@ def build(served: ServedApis, given: Surroundings) -> EngineParts:
     settings, clock = given.settings, given.clock
     elector = _elector(given)
     writer = given.client.fenced(elector.guard) if elector is not None else given.client
-    queue = CallQueue(settings.limits, given.inbox.crashed, given.metrics.call_ended)
+    queue = CallQueue(settings.limits, given.inbox.crashed, given.metrics.call_ended, given.inbox.wakeup.set)
     events = DecidedEvents(
         EventRecorder(writer, clock, SeriesFormat(settings.instance)),
         api_version=served.api_version,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from muster.api.errors import ApiError
-from muster.api.resources import LEASES
+from muster.api.resources import LEASES, PODS
 from muster.client.backoff import Backoff, is_transient
 from muster.client.clock import Clock, micro_timestamp
 from muster.client.error_text import error_text
@@ -86,12 +86,23 @@ class BindingLease:
             self._unused.set()
             self._changed.set()
 
+    def try_acquire(self) -> bool:
+        """`enter`, if the lease is held and nobody waits for its turn."""
+        if self.enabled and (not self._holds() or self._is_turn_over()):
+            return False
+        self.enter()
+        return True
+
     async def acquire(self) -> None:
-        """Wait for the lease, behind those who wait already if it was held long enough."""
-        if self._holds() and self._others_wait() and self._clock.now() - self._held_since >= TURN:
-            await self._unused.wait()
-            await self._give_back()
-        await self.ensure()
+        """Wait for the lease, behind those who wait already if it was held long enough; then `enter`."""
+        while not self.try_acquire():
+            if self._holds():
+                await self._unused.wait()
+                await self._give_back()
+            await self.ensure()
+
+    def _is_turn_over(self) -> bool:
+        return self._others_wait() and self._clock.now() - self._held_since >= TURN
 
     async def ensure(self) -> None:
         """Wait until the lease is held."""
@@ -112,10 +123,14 @@ class BindingLease:
                     await self._give_back()
 
     async def release(self) -> None:
-        """Give the lease back at the end of the process."""
+        """Give the lease back at the end of the process, when the watches have ended."""
         self._users = 0
         if self._holds():
-            await self._give_back()
+            versions = await asyncio.gather(
+                *(self._stored_version(pod) for pod in self._bound if not self._is_bound(pod))
+            )
+            self._bound = []
+            await self._give_back(max(versions, default=0))
 
     # --- what is known -----------------------------------------------------------------------------
 
@@ -209,7 +224,13 @@ class BindingLease:
 
     # --- giving back -------------------------------------------------------------------------------
 
-    async def _give_back(self) -> None:
+    async def _stored_version(self, ref: ObjectRef) -> int:
+        try:
+            return int(metadata(await self._client.get(PODS, ref.name, ref.namespace)).get("resourceVersion") or 0)
+        except (ApiError, ConnectionError, TimeoutError):
+            return 0
+
+    async def _give_back(self, version: int = 0) -> None:
         async with self._writing:
             if not self._holds() or self._users:
                 return
@@ -217,19 +238,19 @@ class BindingLease:
             bound, self._bound = self._bound, []
             await self._until(lambda: all(self._is_bound(pod) for pod in bound))
             try:
-                await self._write("", self._waiting(), {PODS_SEEN: str(self._pods_version())})
+                await self._write("", self._waiting(), {PODS_SEEN: str(max(version, self._pods_version()))})
             except ApiError:
                 self._lease = None
-                await self._write_back()
+                await self._write_back(version)
             except (ConnectionError, TimeoutError):
                 self._lease = None  # it expires
 
-    async def _write_back(self) -> None:
+    async def _write_back(self, version: int) -> None:
         """Once more with what is stored now: somebody began to wait meanwhile."""
         try:
             await self._read()
             if self._holder() == self.identity:
-                await self._write("", self._waiting(), {PODS_SEEN: str(self._pods_version())})
+                await self._write("", self._waiting(), {PODS_SEEN: str(max(version, self._pods_version()))})
         except (ApiError, ConnectionError, TimeoutError) as error:
             log.log(V(2), "The binding lease expires", extra=keys(err=str(error)))
 

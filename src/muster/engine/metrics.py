@@ -209,6 +209,9 @@ class Metrics:
         self.missed_wakeups = counter(
             "missed_wakeups", "Entities that only the fallback timer found to be schedulable; each is a bug."
         )
+        self.reservation_events = counter(
+            "reservation_events", "Reservations made, moved and ended; pods that overstayed in kept room.", ("event",)
+        )
         self.evaluations = counter(
             "placement_evaluations", "Domains evaluated for pod groups, by outcome.", ("result", "profile")
         )
@@ -316,6 +319,11 @@ class Metrics:
         """What became of the proofs of infeasibility of a scheduling cycle."""
         for result, count in results.items():
             self.proofs.labels(result).inc(count)
+
+    def reservations_changed(self, results: dict[str, int]) -> None:
+        """What became of reservations in a scheduling cycle."""
+        for event, count in results.items():
+            self.reservation_events.labels(event).inc(count)
 
     def _condition_set(self, decision: SetCondition, seconds: float) -> None:
         if decision.about.kind == "Pod":

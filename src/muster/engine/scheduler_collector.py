@@ -40,6 +40,16 @@ class SchedulerCollector(Collector):
         for type_, count in self._view.cache_sizes()._asdict().items():
             sizes.add_metric([type_], count)
         yield sizes
+        seats = GaugeMetricFamily("scheduler_reserved_seats", "Seats kept for groups that wait.", labels=["profile"])
+        count = GaugeMetricFamily("scheduler_reservations", "Groups that room is kept for.", labels=["profile"])
+        held: dict[str, list[int]] = {}
+        for reservation in self._view.reservations():
+            held.setdefault(reservation.scheduler, []).append(len(reservation.seats))
+        for profile, found in sorted(held.items()):
+            count.add_metric([profile], len(found))
+            seats.add_metric([profile], sum(found))
+        yield count
+        yield seats
 
     def _queues(self, view: SchedulerView) -> Iterator[Metric]:
         pods: Counter[str] = Counter()

@@ -13,6 +13,7 @@ import time
 
 from muster.client.clock import Clock
 from muster.engine.assembly import EngineParts
+from muster.engine.binding_lease import BindingLease
 from muster.engine.inbox import Inbox
 from muster.engine.metrics import Metrics
 from muster.engine.settings import Settings
@@ -48,7 +49,8 @@ class SchedulingLoop:
         self._metrics = metrics
         self._settings = settings
         self._holds_lease = False  # since binds were decided, until they are on their way or nothing is left to decide
-        self.deciding = False  # decisions were made and not all of them were handed over
+        self._acquiring: asyncio.Task[None] | None = None
+        self._held_back: list[list[Decision]] = []  # decisions with binds that are not dispatched yet
 
     async def run(self, ready: asyncio.Event) -> None:
         """Schedule until cancelled; `ready` is set when scheduling begins."""
@@ -66,10 +68,14 @@ class SchedulingLoop:
         self._handle(CacheSynced(), self._clock.now())
         log.info("Scheduling", extra=keys(nodes=len(parts.sources["Node"].known)))
         ready.set()
-        while True:
-            self._take_events()
-            await self._run_cycles()
-            await self._sleep()
+        try:
+            while True:
+                self._take_events()
+                await self._run_cycles()
+                await self._sleep()
+        finally:
+            if self._acquiring is not None:
+                self._acquiring.cancel()
 
     async def _take_events_until(self, until: asyncio.Event) -> None:
         """Keep the scheduler up to date while it must not decide."""
@@ -100,43 +106,70 @@ class SchedulingLoop:
     async def _run_cycles(self) -> None:
         """One scheduling cycle after the other until there is nothing to decide; between two, other tasks run."""
         while True:
+            self._send_held_back()
             now = self._clock.now()
             began = time.perf_counter()
             decisions = self._scheduler.next(now)
             self._measure(decisions, now, began)
             if not decisions:
-                self._leave_lease()
+                self._parts.queue.start()
+                if not self._held_back:
+                    self._leave_lease()
                 return
             log.log(V(4), "Decided", extra=keys(decisions=len(decisions)))
-            self.deciding = True
-            decisions = await self._look_again(decisions)
-            self._parts.dispatcher.dispatch(decisions)
-            self.deciding = False
-            if any(isinstance(decision, Bind) for decision in decisions):
-                self._leave_lease()
-            await asyncio.sleep(0)
+            self._parts.queue.hold()
+            self._hand_over(decisions)
+            self._parts.queue.start()
+            for _ in range(READS if self._held_back else 1):
+                await asyncio.sleep(0)
             self._take_events()
 
-    async def _look_again(self, decisions: list[Decision]) -> list[Decision]:
-        """The decisions without those binds that events since the plan have made impossible."""
-        binds = [decision for decision in decisions if isinstance(decision, Bind)]
-        if not binds or not isinstance(self._scheduler, Scheduler):
-            return decisions
+    # --- binds -------------------------------------------------------------------------------------
+
+    @property
+    def deciding(self) -> bool:
+        """Whether binds were decided that are not on their way yet."""
+        return bool(self._held_back)
+
+    def _hand_over(self, decisions: list[Decision]) -> None:
+        """Dispatch decisions; those with binds once the lease is held and what has arrived meanwhile is taken in."""
+        if not isinstance(self._scheduler, Scheduler) or not any(isinstance(each, Bind) for each in decisions):
+            self._parts.dispatcher.dispatch(decisions)
+            return
+        self._held_back.append(decisions)
         lease = self._parts.binding_lease
-        if lease is not None:
-            if not self._holds_lease:
-                await lease.acquire()
-                lease.enter()
-                self._holds_lease = True
-            else:
-                await lease.ensure()
-        for _ in range(READS):
-            await asyncio.sleep(0)
-        self._take_events()
-        lost = self._scheduler.lost_races(binds)
-        for event in lost:
-            self._inbox.report(event)
-        return _without({event.uid for event in lost}, decisions) if lost else decisions
+        if lease is None or self._holds_lease or self._acquiring is not None:
+            return
+        if lease.try_acquire():
+            self._holds_lease = True
+        else:
+            self._acquiring = asyncio.create_task(self._acquire(lease))
+
+    async def _acquire(self, lease: BindingLease) -> None:
+        try:
+            await lease.acquire()
+        finally:
+            self._inbox.wakeup.set()
+
+    def _send_held_back(self) -> None:
+        """Look at the binds that wait a second time, and dispatch those that are still possible."""
+        if self._acquiring is not None and self._acquiring.done():
+            self._acquiring.result()
+            self._acquiring, self._holds_lease = None, True
+        if not self._held_back or self._acquiring is not None:
+            return
+        assert isinstance(self._scheduler, Scheduler)
+        lists, self._held_back = self._held_back, []
+        sent = False
+        for decisions in lists:
+            binds = [decision for decision in decisions if isinstance(decision, Bind)]
+            lost = self._scheduler.lost_races(binds)
+            for event in lost:
+                self._inbox.report(event)
+            self._parts.dispatcher.dispatch(_without({event.uid for event in lost}, decisions) if lost else decisions)
+            sent = sent or len(lost) < len(binds)
+        if sent:
+            self._leave_lease()
 
     def _leave_lease(self) -> None:
         lease = self._parts.binding_lease
@@ -153,6 +186,7 @@ class SchedulingLoop:
             self._metrics.domains_evaluated(self._scheduler.take_domains(), took)
             self._metrics.proofs_checked(self._scheduler.take_proofs())
             self._metrics.wakeups_missed(self._scheduler.take_missed())
+            self._metrics.reservations_changed(self._scheduler.take_reservations())
         if decisions:
             self._metrics.decided(decisions, now, time.perf_counter() - began)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from muster.api.errors import bad_request
 from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
 from muster.server.auth.aggregation import RoleAggregation
@@ -125,9 +126,9 @@ class Nodes(Component):
         """What `kubectl logs` shows: the few lines a simulated kubelet has about a pod."""
         meta = pod["metadata"]
         lines = self._nodes.log(meta["namespace"], meta["name"]).splitlines(keepends=True)
-        tail = request.arg("tailLines")
-        if tail.isdigit():
-            lines = lines[len(lines) - int(tail) :] if int(tail) < len(lines) else lines
+        tail = _lines_asked(request.arg("tailLines"))
+        if tail is not None:
+            lines = lines[max(0, len(lines) - tail) :]
         if not request.flag("timestamps"):
             lines = [line.partition(" ")[2] for line in lines]
         return Response(200, "".join(lines).encode(), "text/plain; charset=utf-8")
@@ -151,7 +152,7 @@ class Scheduler(Component):
         given = _scheduler_file(options.scheduler_config)
         named = any(profile.get("schedulerName") for profile in (given or {}).get("profiles") or ())
         whole = read.source(given, () if named else self.names)
-        settings = Settings(gates=options.gates, tune_gc=options.freeze)
+        settings = Settings(gates=options.gates, share_cluster=options.https, tune_gc=options.freeze)
         self._engine = Engine(client, read.config(whole), settings, config_source=whole)
         return self._engine.ready
 
@@ -173,6 +174,15 @@ class Scheduler(Component):
         from prometheus_client import generate_latest
 
         return generate_latest() if self._engine is None else generate_latest(self._engine.metrics.registry)
+
+
+def _lines_asked(text: str) -> int | None:
+    """The value of `tailLines`, a whole number of 64 bits; None without one."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise bad_request(f"tailLines: expected a whole number, 0 or greater, of at most 19 digits; got {text[:40]!r}")
+    return int(text)
 
 
 def _scheduler_file(path: Path | None) -> dict[str, Any] | None:

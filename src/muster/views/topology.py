@@ -32,6 +32,7 @@ class Domain(msgspec.Struct, frozen=True, rename="camel"):
     free_nodes: int
     seats: int
     used: dict[str, str]
+    kept: dict[str, int]  # seats that are kept inside for groups that wait, by namespace/name
 
 
 class TopologyMap(msgspec.Struct, frozen=True, rename="camel"):
@@ -81,8 +82,19 @@ def _domains(
     for value, name in sorted(found.items(), key=lambda item: (not item[1], natural(item[1]))):
         here = inside & (column == value)
         free = int((seats[here] > 0).sum())
-        yield Domain(key, name, depth, int(here.sum()), free, int(seats[here].sum()), _used(view, resources, here))
+        used, kept = _used(view, resources, here), _kept(view, key, name)
+        yield Domain(key, name, depth, int(here.sum()), free, int(seats[here].sum()), used, kept)
         yield from _domains(view, levels, resources, depth + 1, here, seats)
+
+
+def _kept(view: SchedulerView, key: str, value: str) -> dict[str, int]:
+    """The seats that are kept in a domain, by the group that they are kept for."""
+    kept: dict[str, int] = {}
+    for reservation in view.reservations():
+        seats = sum(view.domain_of(node, key) == value for _, node in reservation.seats)
+        if seats:
+            kept[f"{reservation.entity.namespace}/{reservation.entity.name}"] = seats
+    return kept
 
 
 def _used(view: SchedulerView, resources: list[str], here: Bools) -> dict[str, str]:

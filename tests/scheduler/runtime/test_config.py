@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -280,8 +281,46 @@ def test_the_bind_timeout_must_be_a_positive_number(value):
         load(with_settings({"bindTimeoutSeconds": value}))
 
 
+@pytest.mark.parametrize(
+    ("args", "enabled", "patience", "most"),
+    [
+        ({}, True, 300, 1),
+        ({"reservations": None}, True, 300, 1),
+        ({"reservations": {}}, True, 300, 1),
+        ({"reservations": {"enabled": False}}, False, 300, 1),
+        ({"reservations": {"patienceSeconds": 7.5, "max": 3}}, True, 7.5, 3),
+    ],
+)
+def test_reservations_are_arguments_of_muster(args, enabled, patience, most):
+    found = load(with_settings(args)).reservations
+
+    assert (found.enabled, found.patience, found.most) == (enabled, patience, most)
+
+
+@pytest.mark.parametrize(
+    ("section", "fault"),
+    [
+        (5, ": 5 is no object"),
+        ({"patience": 5}, ".patience: unknown field; known are enabled, max, patienceSeconds"),
+        ({"enabled": "yes"}, ".enabled: 'yes' is neither true nor false"),
+        ({"patienceSeconds": 0}, ".patienceSeconds: 0 is no number above 0"),
+        ({"patienceSeconds": "5m"}, ".patienceSeconds: '5m' is no number above 0"),
+        ({"max": 0}, ".max: 0 is no whole number above 0"),
+        ({"max": 1.5}, ".max: 1.5 is no whole number above 0"),
+    ],
+)
+def test_a_wrong_setting_of_reservations_is_refused_by_its_path(section, fault):
+    with pytest.raises(ValueError, match=re.escape(f"profiles[0].pluginConfig[1].args.reservations{fault}")):
+        load(with_settings({"reservations": section}))
+
+
+def test_profiles_that_disagree_on_reservations_are_refused():
+    with pytest.raises(ValueError, match=r"args.reservations.max: 3 differs from 2 in profiles\[0\]"):
+        load(with_settings({"reservations": {"max": 2}}, {"reservations": {"max": 3}}))
+
+
 def test_unknown_settings_are_refused_with_the_known_ones():
-    known = "known are apiVersion, bindTimeoutSeconds, budgetSteps, kind"
+    known = "known are apiVersion, bindTimeoutSeconds, budgetSteps, kind, reservations"
     with pytest.raises(ValueError, match=rf"^profiles\[0\].pluginConfig\[1\].args.budget: unknown field; {known}$"):
         load(with_settings({"budget": 5}))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.scheduler.cycle import preempt, requeue, requeue_events
+from muster.scheduler.cycle import preempt, requeue, requeue_events, reserve
 from muster.scheduler.cycle.report import report_fault, report_waits
 from muster.scheduler.cycle.requeue_waiting import wake_marking
 from muster.scheduler.groups.group import RUNNING, Group
@@ -25,6 +25,7 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
     state.queue.flush_timers(now)
     yield from _validate_trees(state, now)
     yield from _review_groups(state, now)
+    yield from reserve.review(state, now)
     _look_again(state, now)
     yield from _report_waits(state, now)
     yield from preempt.proceed(state, now)
@@ -34,7 +35,12 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
 def next_due(state: SchedulerState) -> float | None:
     """When something becomes due even if no event comes."""
     due = list(state.checks.due_times(state.config.bind_timeout))
-    times = (state.queue.next_due(), state.notices.next_due(), state.preemptions.next_expiry())
+    times = (
+        state.queue.next_due(),
+        state.notices.next_due(),
+        state.preemptions.next_expiry(),
+        reserve.next_due(state),
+    )
     due += [time for time in times if time is not None]
     return min(due, default=None)
 

@@ -5,6 +5,7 @@ Everything here happens in a trial and changes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from muster.scheduler.framework.shape import Shape
@@ -80,8 +81,9 @@ def evaluate_resumed(
 
 
 def _place_nominated(state: SchedulerState, entity: QueuedEntity, trial: Trial) -> None:
-    for shape, slot in state.nominated_against(entity):
-        trial.place(shape, slot)
+    """Count the seats that are nominated or reserved for others as taken."""
+    for (shape, slot), count in Counter(state.nominated_against(entity)).items():
+        trial.place(shape, slot, count)
 
 
 def _diagnoses(state: SchedulerState, entity: QueuedEntity, trial: Trial, verdict: Verdict) -> dict[int, Diagnosis]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from muster.api import types
+from muster.api import durations, types
 from muster.api.gates import GANG_SCHEDULING
 from muster.scheduler.cycle import failed_binds, requeue, requeue_events
 from muster.scheduler.groups.group import (
@@ -20,7 +20,7 @@ from muster.scheduler.groups.group import (
     state_of,
 )
 from muster.scheduler.interface.decisions import RecordEvent
-from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.interface.keys import EntityKey, ObjectRef
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 
@@ -39,6 +39,8 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
         return
     state.version += 1
     counted = requeue_events.before_event(state, pod.metadata.uid)
+    if known is None and not pod.spec.node_name:
+        _check_duration(state, pod)
     _update_cluster(state, pod, known)
     before = entity_key(known) if known is not None else None
     if before is not None:
@@ -53,6 +55,16 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     if pod.spec.node_name in state.lost_nodes:
         state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
     _review(state, member, before, now)
+
+
+def _check_duration(state: SchedulerState, pod: types.Pod) -> None:
+    """A duration that cannot be read does not count, which its pod is told."""
+    annotations = pod.metadata.annotations
+    text = annotations.expected_duration if annotations is not None else None
+    if text is not None and not durations.is_duration(text):
+        ref = ObjectRef("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        note = f"{types.EXPECTED_DURATION} has no effect: {text[:80]!r} {durations.MALFORMED}"
+        state.conditions.post(RecordEvent(ref, "Warning", "InvalidExpectedDuration", "Scheduling", note))
 
 
 def _group_of(state: SchedulerState, pod: types.Pod) -> EntityKey | None:
@@ -123,6 +135,7 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     state.conditions.forget(member.uid)
     state.nominations.remove(member.uid)
     state.preemptions.forget_pod(member.uid)
+    state.reservations.forget_pod(member.uid)
     requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
     if member.group is not None:
         state.checks.members_changed(member.group.key)

@@ -35,7 +35,7 @@ class Rooms:
         if found is None:
             state = self._state
             found = state.cluster.alloc - state.cluster.used
-            for shape, slot in state.kept_seats(kind.holder, kind.priority):
+            for shape, slot in state.nominations.against(kind.holder, kind.priority):
                 vector = shape.footprint.vector
                 found[: len(vector), slot] -= vector
             if kind.preempts:
@@ -49,7 +49,7 @@ def most_that_fit(state: SchedulerState, rooms: Rooms, waiting: WaitingClass) ->
     request, kind = waiting.hints.request, waiting.kind
     if request is None:
         return 0
-    check = _Check(state, rooms.of(kind), kind.preempts, request)
+    check = _Check(state, _unreserved(state, rooms.of(kind), waiting), kind.preempts, request)
     if not check.passes():
         return 0
     if not isinstance(request, PodGroupRequest) or len(request.identical) != 1 or request.topology:
@@ -59,6 +59,18 @@ def most_that_fit(state: SchedulerState, rooms: Rooms, waiting: WaitingClass) ->
     if evicting or not state.evaluator.independent(shape):
         return 1
     return max(1, int(check.seats(shape).sum()) // max(1, request.need))
+
+
+def _unreserved(state: SchedulerState, room: Ints, waiting: WaitingClass) -> Ints:
+    """The room without what is reserved for others than the first of the class."""
+    first = waiting.first()
+    if not state.reservations or first.partly_bound:
+        return room
+    left = room.copy()
+    for shape, slot in state.reservations.against(first.key, first.priority, state.longest_run(first)):
+        vector = shape.footprint.vector
+        left[: len(vector), slot] -= vector
+    return np.maximum(left, 0)
 
 
 class _Check:

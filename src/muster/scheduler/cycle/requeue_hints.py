@@ -33,7 +33,9 @@ def failure_hints(state: SchedulerState, entity: QueuedEntity, evaluation: Evalu
     undecided = state.preemptions.take_undecided(entity.key)
     proven = isinstance(evaluation.verdict, Infeasible) and not undecided
     proven = proven and all(map(state.evaluator.independent, shapes_of(request).values()))
-    key = (_asked(request), entity.priority, preempts, proven)
+    # Reservations are not for those that are bound in part, nor for those that are gone in time.
+    reserved = (entity.partly_bound, state.longest_run(entity))
+    key = (_asked(request), entity.priority, preempts, proven, reserved)
     return _hints(state, request, key, entity.priority, preempts=preempts, proven=proven, rejected_by=rejected_by)
 
 

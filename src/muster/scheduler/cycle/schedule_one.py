@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import preempt, search
+from muster.scheduler.cycle import preempt, reserve, search
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.confirm import confirmed
 from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_first_slice
@@ -23,6 +23,7 @@ from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import DomainsEvaluated, Infeasible, Placed, SearchStats, Undecided
 from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.kept_room import with_kept_room
 from muster.scheduler.status.messages import message_of
 from muster.scheduler.status.waiting import incomplete_above, own_wait
 
@@ -119,7 +120,9 @@ def _fail(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, n
     reason = "PlacementNotGuaranteed" if isinstance(verdict, Undecided) else "Unschedulable"
     yield from clear_nominations(state, entity)
     if entity.group is not None:
-        yield from report_groups(state, entity.group.subtree(), lambda group: _reason_of(group, reason, verdict))
+        kept = reserve.text_of(state, entity.key)
+        yield from report_groups(state, entity.group.subtree(), lambda group: _reason_of(group, reason, verdict, kept))
+        state.reservations.ask()
     text = message_of(verdict, entity.key)
     entity.set_outcome(reason, text)
     for member in state.members_of(entity):
@@ -141,8 +144,12 @@ def _wait_for_search(
         entity.set_outcome("Searching", "the search for a placement goes on")
 
 
-def _reason_of(group: Group, reason: str, verdict: Infeasible | Undecided) -> tuple[str, str]:
-    """A group without its members waits for them, whatever became of the rest of its tree."""
+def _reason_of(group: Group, reason: str, verdict: Infeasible | Undecided, kept: str) -> tuple[str, str]:
+    """A group without its members waits for them, whatever became of the rest of its tree.
+
+    `kept` says what room is kept for the tree; that is said on its root.
+    """
     if not group.admissible:
         return own_wait(group)
-    return reason, incomplete_above(group) or message_of(verdict, group.key)
+    text = incomplete_above(group) or message_of(verdict, group.key)
+    return reason, text if group.parent is not None else with_kept_room(text, kept)

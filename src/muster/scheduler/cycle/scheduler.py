@@ -7,11 +7,12 @@ same result as one by one. The same events, times, configuration and seed give t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import event_handlers, preempt, second_look
+from muster.scheduler.cycle import event_handlers, preempt, reserve, second_look
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
 from muster.scheduler.cycle.requeue_waiting import requeue_waiting
@@ -100,6 +101,7 @@ class Scheduler:
         """The single pods of one shape that come next in line anyway."""
         state = self.state
         shape = state.shape_of(_pod_of(first))
+        kept = self._kept_from(first)
         batch = [first]
         while len(batch) < MOST_IN_ONE_PASS:
             entity = state.queue.peek()
@@ -107,21 +109,33 @@ class Scheduler:
                 break
             if entity.woken != first.woken:  # what waits may have its turn in between
                 break
+            if state.reservations and self._kept_from(entity) != kept:
+                break
             state.queue.pop()
             batch.append(entity)
         return batch
+
+    def _kept_from(self, entity: QueuedEntity) -> tuple[int, float | None]:
+        """What decides which reserved seats a pod must not take."""
+        return (entity.priority, self.state.longest_run(entity)) if self.state.reservations else (0, None)
 
     def _place_batch(self, batch: list[QueuedEntity], now: float) -> list[Decision]:
         """Many entities, one pass: the same nodes as one by one, checked together."""
         state = self.state
         shape = state.shape_of(_pod_of(batch[0]))
+        kept = state.nominated_against(batch[0])
         with state.evaluator.trial() as trial:
+            for (reserved, slot), count in Counter(kept).items():
+                trial.place(reserved, slot, count)
             slots = trial.place_many(shape, len(batch))
         names = state.cluster.names
         assigned = [Assignment(entity.uid, names[slot], slot) for entity, slot in zip(batch, slots, strict=False)]
         pods = tuple(PendingPod(e.uid, e.key.namespace, e.key.name, shape, e.priority) for e in batch)
         request = PodGroupRequest(batch[0].key, minimum=len(assigned), bound=0, members=pods)
-        if validate(Placed(tuple(assigned), frozenset({request.key})), request, state.cluster) is not None:
+        if (
+            validate(Placed(tuple(assigned), frozenset({request.key})), request, state.cluster, nominated=kept)
+            is not None
+        ):
             assigned = []  # one by one, each with its own check and its own message
         decisions = list(bind(state, list(zip(batch, assigned, strict=False))))
         for entity in batch[len(assigned) :]:
@@ -149,6 +163,14 @@ class Scheduler:
     def take_missed(self) -> int:
         """How often the fallback timer found something to do for an entity, since this was last taken."""
         return self.state.measurements.take_missed()
+
+    def adopt_reservations(self, now: float) -> None:
+        """Take over the room that the conditions of groups say is kept; for answers about a cluster, without cycles."""
+        reserve.adopt_said(self.state, now)
+
+    def take_reservations(self) -> dict[str, int]:
+        """What became of reservations since they were last taken."""
+        return self.state.measurements.take_reservations()
 
     def pending(self) -> int:
         """How many pods wait."""

@@ -9,9 +9,11 @@ import msgspec
 
 from muster.api.types import Pod
 from muster.scheduler.cache.arrays import Bools, Ids, Ints
+from muster.scheduler.cycle import reserve
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
+from muster.scheduler.state.reservations import Reservation
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 
@@ -69,6 +71,16 @@ class SchedulerView:
             else:
                 gated = entity.member is not None and entity.member.gated
                 yield QueueEntry(entity.state, "pod", 1, gated, rejected_by)
+
+    # --- reservations ------------------------------------------------------------------------------
+
+    def reservations(self) -> list[Reservation]:
+        """The room that is kept for groups, those of groups that come first first."""
+        return list(self._state.reservations)
+
+    def expected_start(self, entity: QueuedEntity) -> float | None:
+        """When an entity will fit, as far as it is known when the pods in its way end."""
+        return reserve.expected_start(self._state, entity)
 
     # --- nodes -------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -80,6 +80,15 @@ Tree = Mapping[str, Any]
 Number = TypeVar("Number", int, float)
 
 
+@dataclass(frozen=True)
+class ReservationSettings:
+    """Whether room is kept for groups that wait long, after how many seconds, and for how many a scheduler name."""
+
+    enabled: bool = True
+    patience: float = 300.0
+    most: int = 1
+
+
 def _profiles() -> dict[str, Profile]:
     return {DEFAULT_NAME: default_profile()}
 
@@ -98,6 +107,7 @@ class Config:
     bind_timeout: float = 300.0
     budget_steps: int = 2_500  # of one search; about 40 microseconds each, 0.1 s in the hardest cases
     seed: int = 0
+    reservations: ReservationSettings = ReservationSettings()
     notes: tuple[str, ...] = ()
     engine: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -129,6 +139,7 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
         pod_max_backoff=longest,
         bind_timeout=settings.bind_timeout,
         budget_steps=settings.budget_steps,
+        reservations=settings.reservations,
         notes=(f"no effect here: {', '.join(dict.fromkeys(without_effect))}",) if without_effect else (),
         engine={name: obj[name] for name in _ENGINE_SECTIONS if name in obj},
     )
@@ -170,31 +181,62 @@ def _seconds(obj: Tree, name: str, default: int) -> float:
     return float(found)
 
 
+def _count(path: str, found: Any) -> int:
+    if isinstance(found, bool) or not isinstance(found, int) or found <= 0:
+        raise ValueError(f"{path}: {found!r} is no whole number above 0")
+    return found
+
+
+def _number(path: str, found: Any) -> float:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < math.inf:
+        raise ValueError(f"{path}: {found!r} is no number above 0")
+    return float(found)
+
+
 class _SchedulerArgs:
     """The `pluginConfig` entries `Muster` of all profiles.
 
     They are settings of the scheduler, which all profiles share: a field that several profiles set has one value.
     """
 
-    known = ("bindTimeoutSeconds", "budgetSteps")
+    known = ("bindTimeoutSeconds", "budgetSteps", "reservations")
 
     def __init__(self) -> None:
         self.bind_timeout = Config.bind_timeout
         self.budget_steps = Config.budget_steps
+        self.reservations = Config.reservations
         self._set_at: dict[str, str] = {}  # field -> the path that set it first
 
     def add(self, where: str, args: Tree) -> None:
         """Read the arguments of one entry; ValueError names the path of what is wrong."""
         steps, timeout = args.get("budgetSteps"), args.get("bindTimeoutSeconds")
         if steps is not None:
-            if isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0:
-                raise ValueError(f"{where}.budgetSteps: {steps!r} is no whole number above 0")
+            steps = _count(f"{where}.budgetSteps", steps)
             self.budget_steps = self._agreed(where, "budgetSteps", steps, self.budget_steps)
         if timeout is not None:
-            number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-            if not (number and 0 < timeout < math.inf):
-                raise ValueError(f"{where}.bindTimeoutSeconds: {timeout!r} is no number above 0")
-            self.bind_timeout = self._agreed(where, "bindTimeoutSeconds", float(timeout), self.bind_timeout)
+            timeout = _number(f"{where}.bindTimeoutSeconds", timeout)
+            self.bind_timeout = self._agreed(where, "bindTimeoutSeconds", timeout, self.bind_timeout)
+        if args.get("reservations") is not None:
+            self._add_reservations(f"{where}.reservations", args["reservations"])
+
+    def _add_reservations(self, where: str, args: Any) -> None:
+        if not isinstance(args, Mapping):
+            raise ValueError(f"{where}: {args!r} is no object")
+        section = cast("Tree", args)
+        _only(f"{where}.", section, ("enabled", "patienceSeconds", "max"))
+        enabled, patience, most = section.get("enabled"), section.get("patienceSeconds"), section.get("max")
+        found = self.reservations
+        if enabled is not None:
+            if not isinstance(enabled, bool):
+                raise ValueError(f"{where}.enabled: {enabled!r} is neither true nor false")
+            found = replace(found, enabled=self._agreed(where, "enabled", enabled, found.enabled))
+        if patience is not None:
+            patience = _number(f"{where}.patienceSeconds", patience)
+            found = replace(found, patience=self._agreed(where, "patienceSeconds", patience, found.patience))
+        if most is not None:
+            most = _count(f"{where}.max", most)
+            found = replace(found, most=self._agreed(where, "max", most, found.most))
+        self.reservations = found
 
     def _agreed(self, where: str, name: str, value: Number, before: Number) -> Number:
         path = f"{where}.{name}"

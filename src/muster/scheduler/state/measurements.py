@@ -19,6 +19,7 @@ class Measurements:
         self._domains: deque[DomainsEvaluated] = deque(maxlen=MOST_KEPT)
         self._proofs: Counter[str] = Counter()
         self._missed = 0
+        self._reservations: Counter[str] = Counter()
 
     def add_preemption(self, attempt: PreemptionAttempt) -> None:
         self._preemptions.append(attempt)
@@ -37,6 +38,9 @@ class Measurements:
         taken, self._missed = self._missed, 0
         return taken
 
+    def add_reservation(self, event: str) -> None:
+        self._reservations[event] += 1
+
     def take_preemptions(self) -> list[PreemptionAttempt]:
         """The preemption attempts since they were last taken."""
         taken = list(self._preemptions)
@@ -52,4 +56,9 @@ class Measurements:
     def take_proofs(self) -> dict[str, int]:
         """How many proofs of infeasibility were accepted, rejected and not checked since they were last taken."""
         taken, self._proofs = dict(self._proofs), Counter()
+        return taken
+
+    def take_reservations(self) -> dict[str, int]:
+        """How many reservations were made, moved and ended, and pods overstayed, since they were last taken."""
+        taken, self._reservations = dict(self._reservations), Counter()
         return taken
