@@ -9,9 +9,9 @@ An entity is a single pod or a tree of groups. All moves between states are meth
     any, without binds in flight ─5─▶ INCOMPLETE        any ─10─▶ removed        any ─14─▶ BINDING
 
 9 leads to BACKOFF after a refused bind, and a backoff that is not over (`state.bind_failures`) is served by 3 and 4 as
-well. 4 and 11: only an entity whose verdict can have changed is woken (`cycle.requeue_waiting`), at once unless it failed
-several times in a row; a fallback timer checks all that wait by counting and normally wakes nobody. 14 happens when a
-tree takes in a group whose binds are in flight.
+well. By 4 and 11 only an entity is woken whose verdict can have changed (`cycle.requeue_waiting`), at once unless it
+failed several times in a row; a fallback timer checks all that wait by counting and normally wakes nobody. 14 happens
+when a tree takes in a group whose binds are in flight.
 """
 
 from __future__ import annotations
