@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from muster.api.selectors import first_untolerated, matches, node_matches
-from muster.api.types import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
+from muster.api.selectors import matches
+from muster.api.types import Node, Pod, PodAffinityTerm
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.footprints import CarriedTerm
+from muster.scheduler.checking.spread_rules import spread_fault, spread_terms
 
 PodOnNode = tuple[Pod, Node]
 
@@ -27,10 +28,6 @@ def anti_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
 def affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     side = pod.spec.affinity.pod_affinity if pod.spec.affinity else None
     return (side.required_during_scheduling_ignored_during_execution if side else None) or ()
-
-
-def spread_terms(pod: Pod) -> tuple[TopologySpreadConstraint, ...]:
-    return tuple(c for c in pod.spec.topology_spread_constraints or () if c.when_unsatisfiable == "DoNotSchedule")
 
 
 class RunningPods:
@@ -117,7 +114,7 @@ def between_pods(
     if fault is None and any(affinity_terms(pod) for pod in distinct.values()):
         fault = _affinity(running, placed)
     if fault is None and any(spread_terms(pod) for pod in distinct.values()):
-        fault = _spread(running, placed)
+        fault = spread_fault(running.cluster, running.evicted, placed)
     return fault
 
 
@@ -199,75 +196,3 @@ def _affinity(running: RunningPods, placed: Sequence[PodOnNode]) -> str | None:
 def _selected(running: RunningPods, owner: Pod, other: Pod) -> bool:
     """Whether all affinity terms of a pod select another."""
     return all(running.selects(term, owner, other) for term in affinity_terms(owner))
-
-
-def _spread(running: RunningPods, placed: Sequence[PodOnNode]) -> str | None:
-    """Every placed pod stays within the maxSkew of its constraints at the moment it is placed."""
-    before = [(pod, node) for pod, node in running.pods() if pod.metadata.deletion_timestamp is None]
-    spreading = {id(pod): pod for pod, _ in placed if spread_terms(pod)}
-    counts = {
-        (key, at): _SpreadCount(running.cluster, pod, rule, before)
-        for key, pod in spreading.items()
-        for at, rule in enumerate(spread_terms(pod))
-    }
-    for pod, node in placed:
-        for at, rule in enumerate(spread_terms(pod)):
-            value = (node.metadata.labels or {}).get(rule.topology_key)
-            if value is None:
-                return f"{pod.metadata.name} on {node.metadata.name} lacks the label {rule.topology_key}"
-            if not counts[id(pod), at].allows(value):
-                return f"{pod.metadata.name} on {node.metadata.name} is spread too unevenly over {rule.topology_key}"
-        for count in counts.values():
-            count.add(pod, node)
-    return None
-
-
-class _SpreadCount:
-    """The pods that one constraint of a pod selects, per eligible domain."""
-
-    def __init__(self, cluster: Cluster, pod: Pod, rule: TopologySpreadConstraint, before: Sequence[PodOnNode]) -> None:
-        self._pod, self._rule = pod, rule
-        self._selected: dict[int, bool] = {}
-        self._by_domain: dict[str, int] = {}
-        self._eligible: set[str] = set()
-        keys = [c.topology_key for c in spread_terms(pod)]
-        for name, node in cluster.node_objects.items():
-            labels = node.metadata.labels or {}
-            if all(key in labels for key in keys) and _counted_node(pod, rule, node):
-                self._eligible.add(name)
-                self._by_domain.setdefault(labels[rule.topology_key], 0)
-        for other, node in before:
-            self.add(other, node)
-
-    def allows(self, value: str) -> bool:
-        """Whether one more pod like the owner may be placed in a domain."""
-        domains, rule = self._by_domain, self._rule
-        least = 0 if len(domains) < (rule.min_domains or 1) else min(domains.values(), default=0)
-        return domains.get(value, 0) + self._selects(self._pod) - least <= rule.max_skew
-
-    def add(self, other: Pod, node: Node) -> None:
-        if node.metadata.name in self._eligible and self._selects(other):
-            self._by_domain[(node.metadata.labels or {})[self._rule.topology_key]] += 1
-
-    def _selects(self, other: Pod) -> bool:
-        known = self._selected.get(id(other))
-        if known is None:
-            own, labels = self._pod.metadata.labels or {}, other.metadata.labels or {}
-            same = all(labels.get(key) == own[key] for key in self._rule.match_label_keys or () if key in own)
-            known = same and other.metadata.namespace == self._pod.metadata.namespace
-            known = self._selected[id(other)] = known and matches(self._rule.label_selector, labels)
-        return known
-
-
-def _counted_node(pod: Pod, rule: TopologySpreadConstraint, node: Node) -> bool:
-    """Whether a node counts for a spread constraint, by its nodeTaintsPolicy and nodeAffinityPolicy."""
-    if (rule.node_taints_policy or "Ignore") == "Honor" and first_untolerated(node.spec.taints, pod.spec.tolerations):
-        return False
-    if (rule.node_affinity_policy or "Honor") != "Honor":
-        return True
-    labels = node.metadata.labels or {}
-    if any(labels.get(key) != wanted for key, wanted in (pod.spec.node_selector or {}).items()):
-        return False
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return required is None or node_matches(required, node.metadata.name, labels)
