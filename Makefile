@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full lint format e2e soak day bench bench-guard bench-cluster bench-pressure clean
+.PHONY: help setup demo test test-scheduler test-full lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -40,6 +40,9 @@ lint: setup  ## format, lint, types, architecture
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+pages: setup  ## check the types of the dashboard's pages, where npm is installed
+	@cd tools/pages && npm ci --silent --no-fund --no-audit && npx tsc -p tsconfig.json && echo "the pages' types are right"
 
 format: setup  ## rewrite the code in the house format
 	$(BIN)/ruff format .

@@ -26,12 +26,15 @@ _PLURALS = {
     "RoleBinding": "rolebindings",
     "Deployment": "deployments",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "Service": "services",
+    "NetworkPolicy": "networkpolicies",
     "CustomResourceDefinition": "customresourcedefinitions",
 }
 
 
 @click.command(name="install")
 @click.option("--crds", "with_crds", is_flag=True, help="Also the custom resources, for servers without the group API.")
+@click.option("--dashboard", "with_dashboard", is_flag=True, help="Also the dashboard, which only reads.")
 @click.option("--namespace", "-n", default="muster-system", show_default=True, help="Where to install.")
 @click.option("--scheduler-name", default="muster", show_default=True, help="schedulerName that pods will use.")
 @click.option("--image", default=IMAGE, show_default=True, help="Image of the scheduler.")
@@ -40,6 +43,7 @@ _PLURALS = {
 @click.option("--context", default=None, help="Context of the kubeconfig.")
 def command(
     with_crds: bool,
+    with_dashboard: bool,
     namespace: str,
     scheduler_name: str,
     image: str,
@@ -61,6 +65,10 @@ def command(
         if complaints:
             raise exits.Failure(f"{option} {text!r}: {complaints[0]}", exits.USAGE)
     objects = [*(crds() if with_crds else []), *installation(image, namespace, scheduler_name)]
+    if with_dashboard:
+        from muster.api.dashboard_installation import dashboard_installation
+
+        objects += dashboard_installation(image, namespace)
     if dry_run:
         from muster.cli.yaml_text import to_documents
 

@@ -33,10 +33,10 @@ class QueueRow(msgspec.Struct, frozen=True, rename="camel"):
 MOST_EXPECTED = 20  # entries from the front of the queue whose start is estimated
 
 
-def rows(scheduler: Scheduler, namespace: str | None = None) -> list[QueueRow]:
-    """The queue, the one that is tried next first."""
+def rows(scheduler: Scheduler, namespace: str | None = None, most: int | None = None) -> list[QueueRow]:
+    """The queue, the one that is tried next first; at most so many of it."""
     roots = [root for root in scheduler.view().queue() if namespace in (None, root.key.namespace)]
-    return [_row(scheduler.view(), position, root) for position, root in enumerate(roots, 1)]
+    return [_row(scheduler.view(), position, root) for position, root in enumerate(roots[:most], 1)]
 
 
 def _row(view: SchedulerView, position: int, root: QueuedEntity) -> QueueRow:
@@ -72,4 +72,9 @@ def _first_member(group: Group | None) -> str:
 
 def _needed(root: QueuedEntity) -> int:
     assert root.group is not None
-    return sum(leaf.minimum for leaf in root.group.leaves())
+    return sum(needed(leaf) for leaf in root.group.leaves())
+
+
+def needed(leaf: Group) -> int:
+    """The minimum of a pod group; one pod for a group that does not exist (any more)."""
+    return leaf.minimum if leaf.exists else 1
