@@ -112,6 +112,8 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
         return
     state.version += 1
     state.forest.put_group(obj)
+    if group.topology is not None:
+        state.cluster.label_column(group.topology)  # on arrival, so that no cycle waits for it
     state.checks.members_changed(group.key)
     top = group.root()
     state.checks.tree_changed(top.key)

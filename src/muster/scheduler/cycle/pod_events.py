@@ -37,6 +37,7 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     elif known.pod.spec.node_name and not pod.spec.node_name:
         return  # an older view: pods are never unbound
     elif _schedules_alike(known.pod, pod):
+        _share_parts(known.pod, pod)
         known.pod = pod
         return
     state.version += 1
@@ -168,6 +169,12 @@ def _schedules_alike(old: types.Pod, new: types.Pod) -> bool:
         and old.spec == new.spec
         and old.metadata.labels == new.metadata.labels
     )
+
+
+def _share_parts(old: types.Pod, new: types.Pod) -> None:
+    """Let a pod refer to the equal parts of its last form, and free its own: it stays equal to what it was."""
+    msgspec.structs.force_setattr(new, "spec", old.spec)
+    msgspec.structs.force_setattr(new.metadata, "labels", old.metadata.labels)
 
 
 # --- answers of the API ----------------------------------------------------------------------------

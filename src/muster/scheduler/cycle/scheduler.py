@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from muster.api import types
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import event_handlers, preempt, reserve, second_look
@@ -80,6 +81,25 @@ class Scheduler:
     def bind_fault(self, bind: Bind) -> str:
         """Why a bind must not be sent any more; empty if it may."""
         return second_look.fault_of(self.state, bind)
+
+    # --- beginning anew ----------------------------------------------------------------------------
+
+    def may_restart(self) -> bool:
+        """Whether a scheduler that is told the objects as they are now goes on as this one would.
+
+        Everything but binds, evictions and searches under way can be read from the objects.
+        """
+        state = self.state
+        return not (state.assumed.in_flight() or state.preemptions.entities() or state.searches)
+
+    def take_over(self, other: Scheduler) -> None:
+        """Go on with the state of another scheduler, which nobody uses any more."""
+        self.state = other.state
+
+    def snapshot(self, pod: types.Pod) -> types.Pod:
+        """A pod as the scheduler knows it: it may have heard that the pod is bound before the watch has shown it."""
+        member = self.state.forest.members.get(pod.metadata.uid)
+        return member.pod if member is not None and member.node and not pod.spec.node_name else pod
 
     # --- one entity --------------------------------------------------------------------------------
 
