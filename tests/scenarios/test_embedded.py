@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from muster.api import gates
 from muster.plane.options import Options
 from muster.plane.plane import Plane
 from tests.scenarios.runner import EMBEDDED, ScenarioRun, read, scenario_files, scenario_id
@@ -19,7 +20,8 @@ SCENARIOS = [pytest.param(read(file), id=scenario_id(file)) for file in scenario
 async def test_scenario(scenario: dict[str, Any], tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(configuration(scenario.get("settings") or {})))
-    async with Plane(Options(https=False, scheduler_config=config, freeze=False)) as plane:
+    chosen = gates.parse(scenario.get("gates", ""))[0]
+    async with Plane(Options(https=False, scheduler_config=config, gates=chosen, freeze=False)) as plane:
         await ScenarioRun(plane.client, EMBEDDED, "scenario").run(scenario)
 
 
