@@ -1,0 +1,175 @@
+"""Prices of item types: the dual of "each node takes one of its maximal patterns, and the needs are met".
+
+With prices for the types, every node takes its dearest pattern; the prices under which all nodes together are worth the
+least, relative to what is needed, are the dual solution. If they are worth less than the need, no packing exists, and
+the prices are the certificate. Otherwise the dearest patterns are nearly a packing, and how often each pattern is
+taken at these prices is the fractional packing that rounding starts from.
+
+The function to minimise is the sum over the nodes of a maximum. It is smoothed (a maximum becomes a logarithm of a sum
+of exponentials) and minimised by Newton's method while the smoothing goes to zero: a fixed number of small array
+passes. Floating point only proposes: prices leave this module as integers, and whatever is decided with them is
+computed in integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.scheduler.placement.budget import Budget, Pausing
+from muster.scheduler.planning.node_matrix import Ints
+from muster.scheduler.planning.patterns import PatternTable
+
+Floats = NDArray[np.float64]
+
+# A power of two, so that simple fractions are far from where rounding changes.
+DEAREST = 1 << 17
+
+
+FIRST_LEVEL, SELECTION_LEVEL, ROUNDING_LEVEL, LAST_LEVEL = 2, 6, 10, 18
+
+
+MANY_PATTERNS = 8_000  # from so many on, a selection of them is enough for the first levels
+
+
+MOST_NEWTON_STEPS = 10  # at one level
+
+
+CLOSE_ENOUGH = 1e-3  # what a step may still gain, relative to the smoothing
+
+
+NEAR, FAR_BELOW = 10.0, 40.0  # patterns that lose so many times the smoothing have no share
+
+
+PASSES_PER_STEP = 5  # over the table, roughly
+
+
+MOST_HALVINGS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """Integer prices, and the fractional packing: the share of its class that each pattern gets."""
+
+    weights: Ints  # [type]
+    shares: Floats  # [pattern]
+
+
+def find_prices(patterns: PatternTable, need: Ints, budget: Budget) -> Pausing[Prices | None]:
+    """The prices for a need; None if nothing is needed or the budget ends."""
+    wanted = np.flatnonzero(need > 0)
+    if not len(wanted) or not len(patterns.table):
+        return None
+    table = patterns.table[:, wanted] / need[wanted]
+    nodes = float(patterns.sizes.sum())
+    point = np.full(len(wanted), 1.0 / len(wanted))
+    shares = np.zeros(len(table))
+    near = _extreme(patterns, table, budget) if len(table) > MANY_PATTERNS else np.arange(len(table))
+    level = FIRST_LEVEL
+    while level <= LAST_LEVEL:
+        smoothing = 0.5**level / nodes
+        problem = _Smoothed(patterns, near, table[near], smoothing)
+        if not problem.minimise(point, budget) or not budget.spend_cells(2 * table.size):
+            return None
+        if budget.pause_due():
+            yield
+        point = problem.point
+        values = table @ point
+        loss = patterns.best(values)[patterns.class_of] - values
+        close = loss <= NEAR * smoothing
+        if level > SELECTION_LEVEL and np.count_nonzero(close) > np.count_nonzero(close[near]):
+            near = np.arange(len(table))  # the point moved further than expected
+            continue
+        if level == ROUNDING_LEVEL:
+            shares[near] = problem.shares
+        if len(table) <= MANY_PATTERNS or level >= SELECTION_LEVEL:
+            near = np.flatnonzero(loss <= FAR_BELOW * smoothing)
+        level += 1
+    prices = np.zeros(len(need))
+    prices[wanted] = point / need[wanted]
+    return Prices(np.rint(prices * (DEAREST / prices.max())).astype(np.int64), shares)
+
+
+def _extreme(patterns: PatternTable, table: Floats, budget: Budget) -> Ints:
+    """Of many patterns, those that are dearest in their class at some simple prices: enough to begin with."""
+    types = table.shape[1]
+    units = np.eye(types)
+    points = np.vstack((np.ones(types), units, 1 - units, *(units[at] + units[at + 1 :] for at in range(types - 1))))
+    budget.spend_cells(table.size * len(points))
+    values = table @ points.T
+    dearest = np.maximum.reduceat(values, patterns.starts)[patterns.class_of]
+    return np.flatnonzero((values >= dearest).any(axis=1))
+
+
+class _Smoothed:
+    """The smoothed worth of all nodes on the simplex of prices, at one level of smoothing, and its minimum."""
+
+    def __init__(self, patterns: PatternTable, near: Ints, table: Floats, smoothing: float) -> None:
+        self.table = table  # [pattern that is near the dearest, type], as a share of the need
+        self.class_of = patterns.class_of[near]
+        self.starts = np.searchsorted(self.class_of, np.arange(patterns.classes))
+        self.sizes = patterns.sizes.astype(np.float64)
+        self.smoothing = smoothing
+        self.point: Floats = np.zeros(0)
+        self.shares: Floats = np.zeros(0)
+        self.value = 0.0
+
+    def minimise(self, point: Floats, budget: Budget) -> bool:
+        """Newton's method from a point; False if the budget ends."""
+        self._move_to(point)
+        for _ in range(MOST_NEWTON_STEPS):
+            if not budget.spend_cells(self.table.size * PASSES_PER_STEP):
+                return False
+            if self._step() < CLOSE_ENOUGH * self.smoothing:
+                break
+        return True
+
+    def _evaluate(self, point: Floats) -> tuple[float, Floats]:
+        """The value with its barrier, and the share of each pattern."""
+        values = self.table @ point
+        dearest = np.maximum.reduceat(values, self.starts)
+        shares = np.exp((values - dearest[self.class_of]) / self.smoothing)
+        sums = np.add.reduceat(shares, self.starts)
+        shares /= sums[self.class_of]
+        barrier = self.smoothing * float(np.log(point).sum())
+        return float(self.sizes @ (dearest + self.smoothing * np.log(sums))) - barrier, shares
+
+    def _move_to(self, point: Floats) -> None:
+        self.point = point
+        self.value, self.shares = self._evaluate(point)
+
+    def _step(self) -> float:
+        """One damped step; how much the quadratic model promised."""
+        point, smoothing = self.point, self.smoothing
+        weighted = self.shares[:, None] * self.table
+        means = np.add.reduceat(weighted, self.starts)
+        taken = weighted * self.sizes[self.class_of][:, None]
+        gradient = taken.sum(axis=0) - smoothing / point
+        hessian = (self.table.T @ taken - means.T @ (means * self.sizes[:, None])) / smoothing
+        hessian[np.diag_indices_from(hessian)] += smoothing / point**2 + 1e-9
+        direction = _descent(gradient, hessian)
+        falling = direction < 0
+        length = min(1.0, 0.9 * float((point[falling] / -direction[falling]).min(initial=np.inf)))
+        slope = float(gradient @ direction)
+        for _ in range(MOST_HALVINGS):
+            there = point + length * direction
+            value, shares = self._evaluate(there)
+            if value <= self.value + 1e-4 * length * slope:
+                self.point, self.value, self.shares = there / there.sum(), value, shares
+                return -slope
+            length /= 2
+        return 0.0
+
+
+def _descent(gradient: Floats, hessian: Floats) -> Floats:
+    """Newton's direction among those that keep the sum of the point."""
+    size = len(gradient)
+    system = np.zeros((size + 1, size + 1))
+    system[:size, :size] = hessian
+    system[:size, size] = system[size, :size] = 1.0
+    try:
+        return np.linalg.solve(system, np.append(-gradient, 0.0))[:size]
+    except np.linalg.LinAlgError:
+        return gradient.mean() - gradient
