@@ -9,19 +9,21 @@ a new row, and the search goes on from where it was. All of this only proposes: 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.planning.node_matrix import Ints, Mask
 from muster.scheduler.planning.patterns import PatternTable
 
-SCALE = 1 << 20  # what the domains hold on average, in every row
+SCALE = 1 << 32  # what the groups of a domain weigh on average, in every row
 
 
-NOT_ALLOWED = SCALE * 1000
+NOT_ALLOWED = SCALE * 16
 
 
-NEVER_FULL = np.int64(1) << 50
+NEVER_FULL = np.int64(1) << 52
 
 
 STAYS = 8  # rounds in which a group that moved stays
@@ -38,6 +40,7 @@ class DomainAssignment:
         self.domains = allowed.shape[1]
         self.room: Ints = np.zeros((0, self.domains), dtype=np.int64)  # [row, domain]
         self.load: Ints = np.zeros((0, len(demands)), dtype=np.int64)  # [row, group]
+        self._proven: list[bool] = []  # [row], False for a guess
         self.domain: Ints = np.full(len(demands), -1, dtype=np.int64)  # of each group
         self._moved: Ints = np.full(len(demands), -STAYS, dtype=np.int64)
         self._round = 0
@@ -48,21 +51,36 @@ class DomainAssignment:
         inside = self.domain_of >= 0
         room = np.zeros(self.domains, dtype=np.int64)
         np.add.at(room, self.domain_of[inside], dearest[inside])
-        self._add(room, self.demands @ weights)
+        self._add(room, self.demands @ weights, proven=True)
 
     def forbid(self, domain: int, weights: Ints) -> None:
         """At these weights the domain holds less than what it has now: its groups did not pack."""
         load = self.demands @ weights
         room = np.full(self.domains, NEVER_FULL)
         room[domain] = int(load[self.domain == domain].sum()) - 1
-        self._add(room, load)
+        self._add(room, load, proven=False)
 
-    def _add(self, room: Ints, load: Ints) -> None:
-        usual = max(1, int(load.sum()) // self.domains)
-        scaled = np.where(room >= NEVER_FULL, NEVER_FULL, room * SCALE // usual)
+    def _add(self, room: Ints, load: Ints, *, proven: bool) -> None:
+        """Rows are multiplied, never divided: what just fits still does."""
+        factor = max(1, SCALE * self.domains // max(1, int(load.sum())))
+        scaled = np.where(room >= NEVER_FULL, NEVER_FULL, np.minimum(room, NEVER_FULL // factor) * factor)
         self.room = np.vstack((self.room, scaled))
-        # Rounded up, so that what fits by these rows fits by the exact ones.
-        self.load = np.vstack((self.load, -(-load * SCALE // usual)))
+        self.load = np.vstack((self.load, load * factor))
+        self._proven.append(proven)
+
+    @property
+    def rows(self) -> int:
+        return len(self._proven)
+
+    def proven_rows(self) -> tuple[Ints, Ints]:
+        """The rows that follow from weights: what domains hold, and what groups weigh."""
+        return self.room[self._proven], self.load[self._proven]
+
+    def rows_from(self, first: int) -> Iterator[tuple[Ints, Ints]]:
+        """The rows that follow from weights and were added since there were so many rows."""
+        for at in range(first, self.rows):
+            if self._proven[at]:
+                yield self.room[at], self.load[at]
 
     # --- search ----------------------------------------------------------------------------------
 

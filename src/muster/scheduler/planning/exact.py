@@ -57,6 +57,15 @@ class BudgetSpent:
     """The budget, or the limit on patterns, was reached first."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxed:
+    """An instance that prices do not refute."""
+
+    instance: PackingInstance
+    patterns: PatternTable
+    weights: Ints
+
+
 Answer = NDArray[np.int64] | DualCertificate | Exhausted | BudgetSpent
 
 
@@ -95,8 +104,8 @@ def decide(instance: PackingInstance, budget: Budget) -> Pausing[Answer]:
     return BudgetSpent() if cover.gave_up else Exhausted(patterns.classes, budget.spent - before)
 
 
-def refute(instance: PackingInstance, budget: Budget) -> Pausing[DualCertificate | None]:
-    """A dual certificate, if prices give one; nothing is packed."""
+def relax(instance: PackingInstance, budget: Budget) -> Pausing[Relaxed | DualCertificate | None]:
+    """The patterns and prices of an instance, or the certificate that they are; nothing is packed."""
     patterns = pattern_table(instance, budget)
     if patterns is None:
         return _coarse(instance)
@@ -105,7 +114,9 @@ def refute(instance: PackingInstance, budget: Budget) -> Pausing[DualCertificate
     if certificate is not None:
         return certificate
     prices = yield from find_prices(patterns, next(_needs(instance)), budget)
-    return cover.weigh(prices.weights) if prices is not None else None
+    if prices is None:
+        return None
+    return cover.weigh(prices.weights) or Relaxed(instance, patterns, prices.weights)
 
 
 def _needs(instance: PackingInstance) -> Iterator[Ints]:

@@ -63,8 +63,13 @@ class PatternSearch:
 
     def run(self) -> Pausing[Ints | None]:
         """How many nodes take each pattern, or None if that was not found."""
-        taken, loose = self._rounded()
+        patterns, (taken, loose) = self.patterns, self._rounded()
+        whole = int(patterns.sizes.sum()) - int(loose.sum())  # nodes that could be opened
+        tried: set[tuple[int, int]] = set()
         for more, states in ATTEMPTS:
+            if (min(more, whole), states) in tried:
+                continue
+            tried.add((min(more, whole), states))
             chosen = yield from self._decide(taken.copy(), loose, more, states)
             if chosen is not None or self.budget.exhausted:
                 return chosen

@@ -28,10 +28,13 @@ Floats = NDArray[np.float64]
 DEAREST = 1 << 17
 
 
-FIRST_LEVEL, SELECTION_LEVEL, ROUNDING_LEVEL, LAST_LEVEL = 2, 6, 10, 18
+FIRST_LEVEL, SELECTION_LEVEL, ROUNDING_LEVEL, LAST_LEVEL = 2, 6, 10, 16
 
 
 MANY_PATTERNS = 8_000  # from so many on, a selection of them is enough for the first levels
+
+
+REFUTED = 1.0 - 1e-4  # the worth of all nodes, of which 1 is needed: rounding the prices cannot hide that
 
 
 MOST_NEWTON_STEPS = 10  # at one level
@@ -46,7 +49,7 @@ NEAR, FAR_BELOW = 10.0, 40.0  # patterns that lose so many times the smoothing h
 PASSES_PER_STEP = 5  # over the table, roughly
 
 
-MOST_HALVINGS = 6
+MOST_HALVINGS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +70,7 @@ def find_prices(patterns: PatternTable, need: Ints, budget: Budget) -> Pausing[P
     point = np.full(len(wanted), 1.0 / len(wanted))
     shares = np.zeros(len(table))
     near = _extreme(patterns, table, budget) if len(table) > MANY_PATTERNS else np.arange(len(table))
-    level = FIRST_LEVEL
+    level, least = FIRST_LEVEL, np.inf
     while level <= LAST_LEVEL:
         smoothing = 0.5**level / nodes
         problem = _Smoothed(patterns, near, table[near], smoothing)
@@ -75,9 +78,14 @@ def find_prices(patterns: PatternTable, need: Ints, budget: Budget) -> Pausing[P
             return None
         if budget.pause_due():
             yield
-        point = problem.point
-        values = table @ point
-        loss = patterns.best(values)[patterns.class_of] - values
+        values = table @ problem.point
+        dearest = patterns.best(values)
+        worth = float(patterns.sizes @ dearest)
+        if worth <= least or level < SELECTION_LEVEL:
+            least, point = worth, problem.point
+        if worth < REFUTED:
+            break
+        loss = dearest[patterns.class_of] - values
         close = loss <= NEAR * smoothing
         if level > SELECTION_LEVEL and np.count_nonzero(close) > np.count_nonzero(close[near]):
             near = np.arange(len(table))  # the point moved further than expected
