@@ -12,7 +12,6 @@ covered by a choice of one pattern per node. Three things follow:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -24,7 +23,7 @@ from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
 from muster.scheduler.planning.pattern_search import PatternSearch
 from muster.scheduler.planning.patterns import PatternTable, pattern_table
-from muster.scheduler.planning.prices import find_prices
+from muster.scheduler.planning.prices import LAST_LEVEL, ROUNDING_LEVEL, PriceSearch
 
 SEARCH_COST = 2  # steps for one state of the complete search, which are about 40 microseconds of work each
 
@@ -88,20 +87,29 @@ def decide(instance: PackingInstance, budget: Budget) -> Pausing[Answer]:
     certificate = cover.certificate()
     if certificate is not None:
         return certificate
-    for need in _needs(instance):
-        prices = yield from find_prices(patterns, need, budget)
-        if prices is None:
-            break
-        certificate = cover.weigh(prices.weights)
-        if certificate is not None:
-            return certificate
-        taken = yield from PatternSearch(patterns, need, prices, budget).run()
-        if taken is not None:
-            return cover.placement(taken)
+    need = np.asarray(instance.preferred, dtype=np.int64)  # where a PodGroup may choose, those that it prefers
+    answer = yield from _by_prices(cover, PriceSearch(patterns, need, budget))
+    if answer is not None:
+        return answer
     found = yield from cover.search(0, 0, int(patterns.sizes[0]) if patterns.classes else 0, tuple(instance.counts), 0)
     if found:
         return cover.placement(cover.taken())
     return BudgetSpent() if cover.gave_up else Exhausted(patterns.classes, budget.spent - before)
+
+
+def _by_prices(cover: _Cover, search: PriceSearch) -> Pausing[Ints | DualCertificate | None]:
+    """A packing, or a certificate, from prices: first from rough ones, which are enough where there is room."""
+    for last, thorough in ((ROUNDING_LEVEL, False), (LAST_LEVEL, True)):
+        prices = yield from search.run(last)
+        if prices is None:
+            return None
+        certificate = cover.weigh(prices.weights)
+        if certificate is not None:
+            return certificate
+        taken = yield from PatternSearch(cover.patterns, search.need, prices, cover.budget).run(thorough=thorough)
+        if taken is not None:
+            return cover.placement(taken)
+    return None
 
 
 def relax(instance: PackingInstance, budget: Budget) -> Pausing[Relaxed | DualCertificate | None]:
@@ -113,15 +121,10 @@ def relax(instance: PackingInstance, budget: Budget) -> Pausing[Relaxed | DualCe
     certificate = cover.certificate()
     if certificate is not None:
         return certificate
-    prices = yield from find_prices(patterns, next(_needs(instance)), budget)
+    prices = yield from PriceSearch(patterns, np.asarray(instance.preferred, dtype=np.int64), budget).run(LAST_LEVEL)
     if prices is None:
         return None
     return cover.weigh(prices.weights) or Relaxed(instance, patterns, prices.weights)
-
-
-def _needs(instance: PackingInstance) -> Iterator[Ints]:
-    """How many pods of each type to ask for: where a PodGroup may choose, those that it prefers."""
-    yield np.asarray(instance.preferred, dtype=np.int64)
 
 
 def _coarse(instance: PackingInstance) -> DualCertificate | None:

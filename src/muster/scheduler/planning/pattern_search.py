@@ -61,12 +61,12 @@ class PatternSearch:
         self.lag_weights: Ints = np.maximum(self.weights, DEAREST // 8) * (need > 0)
         self.spare = int(self.dearest @ patterns.sizes) - int(need @ prices.weights)
 
-    def run(self) -> Pausing[Ints | None]:
+    def run(self, *, thorough: bool = True) -> Pausing[Ints | None]:
         """How many nodes take each pattern, or None if that was not found."""
         patterns, (taken, loose) = self.patterns, self._rounded()
         whole = int(patterns.sizes.sum()) - int(loose.sum())  # nodes that could be opened
         tried: set[tuple[int, int]] = set()
-        for more, states in ATTEMPTS:
+        for more, states in ATTEMPTS if thorough else ATTEMPTS[:1]:
             if (min(more, whole), states) in tried:
                 continue
             tried.add((min(more, whole), states))

@@ -60,44 +60,68 @@ class Prices:
     shares: Floats  # [pattern]
 
 
-def find_prices(patterns: PatternTable, need: Ints, budget: Budget) -> Pausing[Prices | None]:
-    """The prices for a need; None if nothing is needed or the budget ends."""
-    wanted = np.flatnonzero(need > 0)
-    if not len(wanted) or not len(patterns.table):
-        return None
-    table = patterns.table[:, wanted] / need[wanted]
-    nodes = float(patterns.sizes.sum())
-    point = np.full(len(wanted), 1.0 / len(wanted))
-    shares = np.zeros(len(table))
-    near = _extreme(patterns, table, budget) if len(table) > MANY_PATTERNS else np.arange(len(table))
-    level, least = FIRST_LEVEL, np.inf
-    while level <= LAST_LEVEL:
-        smoothing = 0.5**level / nodes
-        problem = _Smoothed(patterns, near, table[near], smoothing)
-        if not problem.minimise(point, budget) or not budget.spend_cells(2 * table.size):
+class PriceSearch:
+    """The way to the prices for a need, from level to level of smoothing."""
+
+    def __init__(self, patterns: PatternTable, need: Ints, budget: Budget) -> None:
+        self.patterns = patterns
+        self.need = need
+        self.budget = budget
+        self.wanted = np.flatnonzero(need > 0)
+        self.table: Floats = patterns.table[:, self.wanted] / need[self.wanted]
+        self.shares: Floats = np.zeros(len(self.table))
+        self._nodes = float(patterns.sizes.sum())
+        self._level = FIRST_LEVEL
+        self._least = np.inf
+        self._point: Floats = np.full(len(self.wanted), 1.0 / max(1, len(self.wanted)))
+        self._before: Floats = self._point
+        many = len(self.table) > MANY_PATTERNS
+        self._near: Ints = _extreme(patterns, self.table, budget) if many else np.arange(len(self.table))
+
+    def run(self, last: int) -> Pausing[Prices | None]:
+        """The prices after some level; None if nothing is needed or the budget ends."""
+        if not len(self.wanted) or not len(self.table):
             return None
-        if budget.pause_due():
-            yield
+        while self._level <= last and self._least >= REFUTED:
+            if not self._minimise():
+                return None
+            if self.budget.pause_due():
+                yield
+        prices = np.zeros(len(self.need))
+        prices[self.wanted] = self._point / self.need[self.wanted]
+        return Prices(np.rint(prices * (DEAREST / prices.max())).astype(np.int64), self.shares)
+
+    def _minimise(self) -> bool:
+        """One level; False if the budget ends."""
+        patterns, level, table = self.patterns, self._level, self.table
+        smoothing = 0.5**level / self._nodes
+        problem = _Smoothed(patterns, self._near, table[self._near], smoothing)
+        if not problem.minimise(self._start(), self.budget) or not self.budget.spend_cells(2 * table.size):
+            return False
         values = table @ problem.point
         dearest = patterns.best(values)
-        worth = float(patterns.sizes @ dearest)
-        if worth <= least or level < SELECTION_LEVEL:
-            least, point = worth, problem.point
-        if worth < REFUTED:
-            break
         loss = dearest[patterns.class_of] - values
         close = loss <= NEAR * smoothing
-        if level > SELECTION_LEVEL and np.count_nonzero(close) > np.count_nonzero(close[near]):
-            near = np.arange(len(table))  # the point moved further than expected
-            continue
+        if level > SELECTION_LEVEL and np.count_nonzero(close) > np.count_nonzero(close[self._near]):
+            self._near = np.arange(len(table))  # the point moved further than expected: this level again
+            self._before = self._point
+            return True
+        worth = float(patterns.sizes @ dearest)
+        if worth <= self._least or level < SELECTION_LEVEL:
+            self._least, self._before, self._point = worth, self._point, problem.point
         if level == ROUNDING_LEVEL:
-            shares[near] = problem.shares
+            self.shares[self._near] = problem.shares
         if len(table) <= MANY_PATTERNS or level >= SELECTION_LEVEL:
-            near = np.flatnonzero(loss <= FAR_BELOW * smoothing)
-        level += 1
-    prices = np.zeros(len(need))
-    prices[wanted] = point / need[wanted]
-    return Prices(np.rint(prices * (DEAREST / prices.max())).astype(np.int64), shares)
+            self._near = np.flatnonzero(loss <= FAR_BELOW * smoothing)
+        self._level += 1
+        return True
+
+    def _start(self) -> Floats:
+        """Half as far again as the last level moved the point: the way is nearly straight in the smoothing."""
+        if self._level <= FIRST_LEVEL + 1:
+            return self._point
+        ahead = np.maximum(self._point + (self._point - self._before) / 2, self._point / 4)
+        return ahead / ahead.sum()
 
 
 def _extreme(patterns: PatternTable, table: Floats, budget: Budget) -> Ints:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
@@ -128,7 +129,7 @@ class TreeSearch:
         if state in self._failed or self._bounds.exceeded(tasks, scoped):
             return None
         assigned = yield from self._assign(tasks, scoped, domains)
-        if assigned is not None:
+        if assigned is not False:
             return assigned
         task = min(tasks, key=self._alternatives)
         rest = tuple(other for other in tasks if other is not task)
@@ -243,33 +244,36 @@ class TreeSearch:
 
     def _assign(
         self, tasks: tuple[Task, ...], scoped: tuple[ScopedRequest, ...], domains: list[ChosenDomain]
-    ) -> Pausing[tuple[ScopedRequest, ...] | None]:
-        """Domains for all open groups at once, where all of them only need a domain; None if none were found."""
+    ) -> Pausing[tuple[ScopedRequest, ...] | None | Literal[False]]:
+        """Domains for all open groups at once, where all of them only need a domain; None if there are none.
+
+        False if none were found, or the groups leave more to decide than a domain each.
+        """
         if len(tasks) < 2 or len(self._assigned) >= MOST_ASSIGNMENTS:
-            return None
+            return False
         chosen: list[ChosenDomain] = []
         found = list(scoped)
         for nodes, key in dict.fromkeys((nodes, request.topology) for request, nodes, _ in tasks):
             competing = self._competing([task for task in tasks if task[1] is nodes and task[0].topology == key])
             if competing is None:
-                return None
+                return False
             parts = tuple(ScopedRequest(leaf, nodes) for leaves in competing.leaves for leaf in leaves)
-            attempt = self._scoped_key(parts)
             relaxed = yield from self._relaxed(parts)
+            attempt = self._scoped_key((*parts, *scoped))
             if attempt in self._assigned or not isinstance(relaxed, Relaxed):
-                return None
+                return None if isinstance(relaxed, tuple) else False
             self._assigned.add(attempt)
             taken = yield from find_domains(competing, relaxed, found, self._pack_domain, self.budget)
-            if taken is None:
-                return None
+            if isinstance(taken, bool):
+                return None if taken else False
             for group, at in enumerate(taken):
                 value, inside = competing.domains[at]
                 chosen.append((competing.groups[group], value))
                 found += competing.parts(group, inside)
         for part in _components(tuple(found)):
-            packs = yield from self._packs(part)
-            if not packs:
-                return None
+            packs = yield from self._pack_domain(part, self.budget.left // 2)
+            if packs is not True:
+                return False
         domains += chosen
         return tuple(found)
 
@@ -284,7 +288,7 @@ class TreeSearch:
         domains = tuple(self.matrix.domains(nodes, groups[0].topology).items())
         return Competing(groups, tuple(each for each in leaves if each is not None), domains, able)
 
-    def _pack_domain(self, part: tuple[ScopedRequest, ...], steps: int) -> Pausing[bool | Refuted]:
+    def _pack_domain(self, part: tuple[ScopedRequest, ...], steps: int) -> Pausing[bool | Refuted | None]:
         """Whether PodGroups fit together, with few steps; what stays undecided is not remembered as a failure."""
         key = self._scoped_key(part)
         if key in self._packed:
@@ -292,10 +296,11 @@ class TreeSearch:
         gave_up, certificate = self.gave_up, self.certificate
         self.gave_up, self.certificate = False, None
         packing = yield from self._pack(part, steps)
-        refuted = self.certificate
-        if packing is not None or not self.gave_up:
-            self._packed[key] = packing
+        undecided, refuted = self.gave_up, self.certificate
         self.gave_up, self.certificate = gave_up, certificate
+        if undecided:
+            return None
+        self._packed[key] = packing
         return packing is not None or refuted or False
 
     # --- bounds ----------------------------------------------------------------------------------
