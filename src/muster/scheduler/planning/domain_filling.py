@@ -24,6 +24,9 @@ MOST_SETS = 20_000  # of one size, for one domain
 MOST_TRIED = 12  # sets for one domain
 
 
+MOST_STARTS, DEAD_ENDS = 12, 300  # how often to start, and dead ends in the first start
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sets:
     """Sets of groups of one size: each is a set of the size before, and one more group."""
@@ -45,6 +48,9 @@ class DomainFilling:
         self.load: Ints = np.zeros((0, len(demands)), dtype=np.int64)  # [row, group]
         self.forbidden: set[tuple[int, frozenset[int]]] = set()
         self.complete = True  # every set was tried or is known not to pack
+        self._start = 0
+        self._dead_ends = 0  # that are still allowed in this start
+        self._cut = False  # something was left out in this start
 
     def add_weights(self, weights: Ints) -> None:
         """The row of some weights of the types."""
@@ -56,12 +62,25 @@ class DomainFilling:
         self.load = np.vstack((self.load, self.demands @ weights))
 
     def fill(self, budget: Budget) -> Pausing[Ints | None]:
-        """A domain for each group; None if there is none, or none was found."""
-        found = np.full(len(self.demands), -1, dtype=np.int64)
-        free = np.ones(self.allowed.shape[1], dtype=bool)
+        """A domain for each group; None if there is none, or none was found.
+
+        A wrong set for one of the first domains shows late, so the search starts again after some dead ends, each time
+        with another order of the sets and more patience.
+        """
         spare = int(self.room[0].sum()) - int(self.load[0].sum())
-        filled = yield from self._fill(found, free, spare, budget)
-        return found if filled else None
+        for start in range(MOST_STARTS):
+            found = np.full(len(self.demands), -1, dtype=np.int64)
+            free = np.ones(self.allowed.shape[1], dtype=bool)
+            self._start, self._dead_ends, self._cut = start, DEAD_ENDS << start, False
+            filled = yield from self._fill(found, free, spare, budget)
+            if filled:
+                return found
+            if not self._cut:
+                return None
+            if budget.exhausted:
+                break
+        self.complete = False
+        return None
 
     def _fill(self, found: Ints, free: Mask, spare: int, budget: Budget) -> Pausing[bool]:
         """Place the groups that have no domain yet in the domains that are free."""
@@ -70,8 +89,8 @@ class DomainFilling:
             return True
         if not len(domains):
             return False
-        if not budget.spend_cells(2 * len(self.load) * len(waiting) * len(domains)):
-            self.complete = False
+        if not budget.spend_cells(len(self.load) * len(waiting) * len(domains)):
+            self._cut = True
             return False
         if budget.pause_due():
             yield
@@ -87,9 +106,10 @@ class DomainFilling:
             if filled:
                 return True
             found[members] = -1
-            if budget.exhausted:
-                self.complete = False
-                return False
+            if budget.exhausted or self._dead_ends <= 0:
+                self._cut = True
+                break
+        self._dead_ends -= 1
         free[domain] = True
         return False
 
@@ -101,33 +121,39 @@ class DomainFilling:
         while len(sizes[-1].group):
             following = _one_more(sizes[-1], load, allowed, budget)
             if following is None:
-                self.complete = False
+                self._cut = True
                 break
             sizes.append(following)
-        ranked: list[tuple[int, int, int]] = []
+        ranked: list[tuple[int, int, int, int]] = []
         for size, sets in enumerate(sizes):
             usable = np.flatnonzero(sets.left[:, 0] <= spare)
-            order = np.argsort(sets.left[usable, 0], kind="stable")
-            ranked += [(int(sets.left[at, 0]), size, int(at)) for at in usable[order[: MOST_TRIED + 1]]]
+            wastes = sets.left[usable, 0]
+            keys = wastes + self._shuffle(usable, spare)
+            order = np.argsort(keys, kind="stable")[: MOST_TRIED + 1]
+            ranked += zip(keys[order].tolist(), [size] * len(order), usable[order].tolist(), wastes[order].tolist())
         ranked.sort()
-        named = ((waiting[_members(sizes, size, at)], waste) for waste, size, at in ranked)
+        named = ((waiting[_members(sizes, size, at)], waste) for _, size, at, waste in ranked)
         possible = [
             (members, waste) for members, waste in named if (domain, frozenset(members.tolist())) not in self.forbidden
         ]
-        if len(possible) > MOST_TRIED or len(ranked) > MOST_TRIED:
-            self.complete = False
+        if len(ranked) > MOST_TRIED:
+            self._cut = True
         return possible[:MOST_TRIED]
+
+    def _shuffle(self, sets: Ints, spare: int) -> Ints:
+        """What another start adds to the waste of each set when it orders them."""
+        return (sets * 40_503 + self._start * 25_171) % 1_021 * (spare * min(self._start, 4) // 8_192)
 
 
 def _one_more(sets: _Sets, load: Ints, allowed: Mask, budget: Budget) -> _Sets | None:
     """Every set with every further group that no row rules out, in one order only; None if there are too many."""
     groups = load.shape[1]
-    if len(sets.group) > MOST_SETS or not budget.spend_cells(2 * len(sets.group) * groups):
+    if len(sets.group) > MOST_SETS or not budget.spend_cells(len(sets.group) * groups):
         return None
     able = allowed[None, :] & (np.arange(groups)[None, :] > sets.group[:, None])
     able &= load[0][None, :] <= sets.left[:, 0, None]
     parent, group = np.nonzero(able)
-    if not budget.spend_cells(2 * len(parent) * len(load)):
+    if not budget.spend_cells(len(parent) * len(load)):
         return None
     left = sets.left[parent] - load.T[group]
     fits = np.flatnonzero((left >= 0).all(axis=1))

@@ -100,14 +100,16 @@ def find_domains(
 
 
 def _filling(competing: Competing, relaxed: Relaxed) -> DomainFilling:
-    """The rows to begin with: the prices of all groups together, each shape, each resource."""
+    """The rows to begin with: the prices of all groups together and others near them, each shape, each resource."""
     instance = relaxed.instance
     domain_of = np.full(instance.matrix.size, -1, dtype=np.int64)
     for at, (_, nodes) in enumerate(competing.domains):
         domain_of[nodes.nodes] = at
     allowed = np.array([[value in able for value, _ in competing.domains] for able in competing.feasible])
     found = DomainFilling(relaxed.patterns, domain_of[instance.nodes], _demands(competing, instance), allowed)
-    for weights in np.vstack((relaxed.weights, np.eye(instance.types, dtype=np.int64), instance.requests.T)):
+    units = np.eye(instance.types, dtype=np.int64)
+    near = [relaxed.weights + relaxed.weights * units // part for part in (4, -4, 2, -2)]
+    for weights in np.vstack((relaxed.weights, units, instance.requests.T, *near)):
         found.add_weights(weights)
     return found
 
