@@ -17,7 +17,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bench.objects import a_node, a_pod
 from muster.scheduler.cache.cluster import Cluster

@@ -75,7 +75,8 @@ def find_domains(
         if proposed is None:
             return filling.complete
         failed = False
-        for domain in np.unique(proposed).tolist():
+        used: list[int] = np.unique(proposed).tolist()
+        for domain in used:
             inside = frozenset(np.flatnonzero(proposed == domain).tolist())
             if (domain, inside) in packed:
                 continue
@@ -89,7 +90,7 @@ def find_domains(
                 packed.add((domain, inside))
                 continue
             failed = True
-            filling.forbidden.add((domain, inside))
+            filling.forbid(domain, np.array(sorted(inside)))
             if isinstance(answer, tuple):
                 filling.add_weights(_by_type(relaxed.instance, *answer))
             elif answer is None:

@@ -185,7 +185,9 @@ class _Cover:
         best: list[int] = self.patterns.best(self.patterns.table @ weights).tolist()
         sizes: list[int] = self.patterns.sizes.tolist()
         # Amounts of thousands of nodes can exceed 64 bits together.
-        suffix = list(accumulate((value * size for value, size in zip(best[::-1], sizes[::-1], strict=True)), initial=0))
+        suffix = list(
+            accumulate((value * size for value, size in zip(best[::-1], sizes[::-1], strict=True)), initial=0)
+        )
         suffix.reverse()
         plain = tuple(int(weight) for weight in weights)
         required = weight_of_need(self.instance, plain, self.instance.counts)

@@ -9,12 +9,17 @@ is no table at all: a table that exists is complete.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
+
+Number = TypeVar("Number", np.int64, np.float64)
+
 
 MOST_PARTIAL = 400_000  # partial patterns that are held at a time
 
@@ -41,9 +46,9 @@ class PatternTable:
         """The size of one pass over the table."""
         return self.table.size
 
-    def best(self, values: Ints) -> Ints:
+    def best(self, values: NDArray[Number]) -> NDArray[Number]:
         """The largest value of a pattern in each class."""
-        return np.maximum.reduceat(values, self.starts) if len(self.starts) else np.zeros(0, dtype=values.dtype)
+        return np.maximum.reduceat(values, self.starts) if len(self.starts) else values[:0]
 
     def of_class(self, at: int) -> Ints:
         """The patterns of one class."""
@@ -84,7 +89,7 @@ def _enumerate(instance: PackingInstance, representatives: Ints, budget: Budget)
     left = np.ascontiguousarray(instance.free[:, representatives].T)
     taken = np.zeros((len(representatives), instance.types), dtype=np.int64)
     scale = np.maximum(instance.free.sum(axis=1), 1)
-    order = np.argsort(-(requests / scale).max(axis=1), kind="stable").tolist() if instance.types else []
+    order: list[int] = np.argsort(-(requests / scale).max(axis=1, initial=0), kind="stable").tolist()
     for position, at in enumerate(order):
         most = _most(left, requests[at], int(counts[at]))
         most[~fits[at, classes]] = 0
@@ -102,9 +107,7 @@ def _enumerate(instance: PackingInstance, representatives: Ints, budget: Budget)
     for at in order:
         if not budget.spend_cells(left.size):
             return None
-        maximal &= ~(
-            fits[at, classes] & (taken[:, at] < counts[at]) & (left >= requests[at]).all(axis=1)
-        )
+        maximal &= ~(fits[at, classes] & (taken[:, at] < counts[at]) & (left >= requests[at]).all(axis=1))
     if int(maximal.sum()) > MOST_PATTERNS:
         return None
     return classes[maximal], taken[maximal]

@@ -89,7 +89,7 @@ class PriceSearch:
                 yield
         prices = np.zeros(len(self.need))
         prices[self.wanted] = self._point / self.need[self.wanted]
-        return Prices(np.rint(prices * (DEAREST / prices.max())).astype(np.int64), self.shares)
+        return Prices(rounded(prices), self.shares)
 
     def _minimise(self) -> bool:
         """One level; False if the budget ends."""
@@ -122,6 +122,11 @@ class PriceSearch:
             return self._point
         ahead = np.maximum(self._point + (self._point - self._before) / 2, self._point / 4)
         return ahead / ahead.sum()
+
+
+def rounded(prices: Floats) -> Ints:
+    """Prices as integers, the dearest of which is `DEAREST`."""
+    return np.rint(prices * (DEAREST / prices.max())).astype(np.int64)
 
 
 def _extreme(patterns: PatternTable, table: Floats, budget: Budget) -> Ints:
@@ -202,6 +207,6 @@ def _descent(gradient: Floats, hessian: Floats) -> Floats:
     system[:size, :size] = hessian
     system[:size, size] = system[size, :size] = 1.0
     try:
-        return np.linalg.solve(system, np.append(-gradient, 0.0))[:size]
+        return np.asarray(np.linalg.solve(system, np.append(-gradient, 0.0))[:size], dtype=np.float64)
     except np.linalg.LinAlgError:
         return gradient.mean() - gradient

@@ -244,7 +244,7 @@ class TreeSearch:
 
     def _assign(
         self, tasks: tuple[Task, ...], scoped: tuple[ScopedRequest, ...], domains: list[ChosenDomain]
-    ) -> Pausing[tuple[ScopedRequest, ...] | None | Literal[False]]:
+    ) -> Pausing[tuple[ScopedRequest, ...] | Literal[False] | None]:
         """Domains for all open groups at once, where all of them only need a domain; None if there are none.
 
         False if none were found, or the groups leave more to decide than a domain each.
@@ -263,6 +263,7 @@ class TreeSearch:
             if attempt in self._assigned or not isinstance(relaxed, Relaxed):
                 return None if isinstance(relaxed, tuple) else False
             self._assigned.add(attempt)
+            self.tried_domains += len(competing.domains)
             taken = yield from find_domains(competing, relaxed, found, self._pack_domain, self.budget)
             if isinstance(taken, bool):
                 return None if taken else False
