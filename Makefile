@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full lint format e2e soak day bench bench-search bench-cluster clean
+.PHONY: help setup demo test test-scheduler test-full lint pages format e2e soak day bench bench-guard bench-search bench-cluster bench-pressure clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -41,6 +41,9 @@ lint: setup  ## format, lint, types, architecture
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
+pages: setup  ## check the types of the dashboard's pages, where npm is installed
+	@cd tools/pages && npm ci --silent --no-fund --no-audit && npx tsc -p tsconfig.json && echo "the pages' types are right"
+
 format: setup  ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -59,11 +62,17 @@ day: setup  ## a day of a busy cluster in simulated time
 bench-search: setup  ## how often, and how fast, the search finds planted placements; INSTANCES=20 for fewer a row
 	$(BIN)/python -m bench.search --instances $(or $(INSTANCES),200)
 
-bench: setup  ## the figures of docs/benchmarks.md
+bench: setup  ## all figures, and one table of those with a bar
 	$(BIN)/python -m bench
+
+bench-guard: setup  ## the quick form: counts exactly as recorded, times at most twice as long
+	$(BIN)/python -m bench.guard
 
 bench-cluster: setup  ## side by side with kube-scheduler on a real kube-apiserver
 	$(BIN)/python -m bench.cluster
+
+bench-pressure: setup  ## a small pod beside thousands of waiting groups, on a real kube-apiserver, beside kube-scheduler
+	$(BIN)/python -m bench.pressure
 
 clean:  ## remove what these rules made
 	rm -rf .venv .hypothesis .coverage htmlcov dist

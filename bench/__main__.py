@@ -1,6 +1,6 @@
-"""`make bench`: every page of figures, one after the other.
+"""`make bench`: every page of figures, one after the other, and at the end one table of all that have a bar.
 
-`python -m bench decide gangs` runs only those. Figures of one run can be compared with each other; between runs these
+`python -m bench decide gangs` runs only those. Times of one run can be compared with each other; between runs these
 machines are too noisy, so ratios are what counts.
 """
 
@@ -9,7 +9,21 @@ from __future__ import annotations
 import importlib
 import sys
 
-PAGES = ("decode", "decide", "gangs", "cycle", "preemption", "intake", "server", "http", "end_to_end")
+from bench.figures import Figure, table
+
+PAGES = (
+    "decode",
+    "decide",
+    "gangs",
+    "cycle",
+    "workloads",
+    "preemption",
+    "scale",
+    "intake",
+    "server",
+    "http",
+    "end_to_end",
+)
 
 
 def main(names: list[str]) -> int:
@@ -18,9 +32,13 @@ def main(names: list[str]) -> int:
         print(f"unknown: {', '.join(unknown)}; there are {', '.join(PAGES)}", file=sys.stderr)
         return 64
     sys.argv = sys.argv[:1]
+    rows: list[tuple[str, Figure]] = []
     for name in names or PAGES:
         print(f"\n## {name}\n", flush=True)
-        importlib.import_module(f"bench.{name}").main()
+        for figure in importlib.import_module(f"bench.{name}").figures():
+            print(figure, flush=True)
+            rows.append((name, figure))
+    print(f"\n{table(rows)}")
     return 0
 
 

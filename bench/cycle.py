@@ -11,7 +11,8 @@ import gc
 import time
 from collections.abc import Iterator
 
-from bench.gangs import NODES, PER_RACK, RACK, Figure
+from bench.figures import Figure
+from bench.gangs import NODES, PER_RACK, RACK
 from bench.objects import a_gang, a_node, a_pod
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.decisions import Bind

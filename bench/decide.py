@@ -1,6 +1,6 @@
 """How fast the scheduler decides: pods placed per second on plain columns, no queue and no I/O.
 
-Each line gives a figure, the mark it has to reach and their ratio. Run: python bench/decide.py [--quick]
+Run: python bench/decide.py [--quick]
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from bench.figures import Figure
 from bench.objects import HOSTNAME, ZONE, a_node, a_pod
 from muster.api.types import Pod
 from muster.scheduler.cache.cluster import Cluster
@@ -82,11 +83,6 @@ def lonely_pod() -> Pod:
     return web_pod("lonely", affinity={"podAntiAffinity": required})
 
 
-def report(what: str, figure: float, mark: float, unit: str, *, at_most: bool = False) -> None:
-    ratio = mark / figure if at_most else figure / mark
-    print(f"{what:<56} {figure:>12,.1f} {unit:<13} mark {mark:>9,.0f}  {ratio:>6.2f}x")
-
-
 def events(cluster: Cluster, count: int) -> tuple[float, float]:
     """Pod events per second into the cluster, in the best tenth: new bound pods, then updates of them."""
     pods = [web_pod(f"p{i}", cpu="100m", node=f"node-{i % cluster.size}") for i in range(count)]
@@ -107,33 +103,36 @@ def _best_tenth(cluster: Cluster, pods: list[Pod]) -> float:
     return best
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def figures(*, quick: bool = False) -> Iterator[Figure]:
     pods, few = (2_000, 1_000) if quick else (10_000, 3_000)
     cluster = a_cluster(5_000)
+
+    def per_second(what: str, found: float, floor: float) -> Figure:
+        return Figure(f"5,000 nodes, {what}", found, "decisions/s", floor=floor)
+
     one = rate(cluster, [web_pod("one")], pods)
-    report("5,000 nodes, one shape, one at a time", one, 10_000, "decisions/s")
-    report(
-        "5,000 nodes, one shape, in one pass",
-        rate(cluster, [web_pod("one")], 10_000, in_one_pass),
-        50_000,
-        "decisions/s",
-    )
+    yield per_second("one shape, one at a time", one, 10_000)
+    yield per_second("one shape, in one pass", rate(cluster, [web_pod("one")], 10_000, in_one_pass), 50_000)
     various = [web_pod(f"v{i}", cpu=f"{100 + i}m") for i in range(200)]
-    report("5,000 nodes, 200 shapes in turn", rate(cluster, various, few), 4_000, "decisions/s")
-    report("5,000 nodes, hard zone spreading", rate(cluster, [spread_pod()], few), 3_000, "decisions/s")
-    report("5,000 nodes, required hostname anti-affinity", rate(cluster, [lonely_pod()], few), 3_000, "decisions/s")
+    yield per_second("200 shapes in turn", rate(cluster, various, few), 4_000)
+    yield per_second("hard zone spreading", rate(cluster, [spread_pod()], few), 3_000)
+    yield per_second("required hostname anti-affinity", rate(cluster, [lonely_pod()], few), 3_000)
     fresh, updates = events(cluster, 10_000 if quick else 50_000)
-    report("new bound pods into the cluster", fresh, 50_000, "events/s")
-    report("updates of bound pods into the cluster", updates, 50_000, "events/s")
+    yield Figure("new bound pods into the cluster", fresh, "events/s", floor=50_000)
+    yield Figure("updates of bound pods into the cluster", updates, "events/s", floor=50_000)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    report("memory with 5,000 nodes and the pods", memory, 500, "MB", at_most=True)
+    yield Figure("memory with 5,000 nodes and the pods", memory, "MB", ceiling=500)
     del cluster
     large = a_cluster(50_000)
     cost = one / rate(large, [web_pod("one")], 2_000)
-    report("cost of a decision at 50,000 nodes against 5,000", cost, 15, "times", at_most=True)
+    yield Figure("cost of a decision at 50,000 nodes against 5,000", cost, "times", ceiling=15)
     cost = rate(a_cluster(5_000), [spread_pod()], 500) / rate(large, [spread_pod()], 500)
-    report("the same with hard zone spreading", cost, 15, "times", at_most=True)
+    yield Figure("the same with hard zone spreading", cost, "times", ceiling=15)
+
+
+def main() -> None:
+    for figure in figures(quick="--quick" in sys.argv):
+        print(figure, flush=True)
 
 
 if __name__ == "__main__":

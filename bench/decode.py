@@ -1,17 +1,18 @@
 """Decoding a list of 10,000 pods: the scheduler's projection beside plain dicts.
 
-What informers pay on every start. `python -m bench.decode` prints the figures; `run()` gives them to `python -m bench`.
+What informers pay on every start. `python -m bench.decode` prints the figures.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
+from bench.figures import Figure
 from bench.objects import job_pod
 from muster.api.types import Pod
 
@@ -53,13 +54,18 @@ def _best(decode: Callable[[bytes], Any], data: bytes, rounds: int) -> float:
     return best * 1000
 
 
+def figures() -> Iterator[Figure]:
+    found = run()
+    size = f"{PODS:,} pods of {found['bytes_per_pod']:.0f} bytes"
+    for name, words in (("projection", "the scheduler's projection"), ("dict", "plain dicts")):
+        off = f"{found[f'{name}_ms_gc_off']:.0f} ms with the collector off"
+        yield Figure(f"decode {size} into {words}", found[f"{name}_ms"], "ms", note=off)
+    yield Figure("decode one event", found["event_us"], "µs")
+
+
 def main() -> None:
-    figures = run()
-    print(f"decode {PODS} pods of {figures['bytes_per_pod']:.0f} bytes (best of 3)")
-    for name in ("projection", "dict"):
-        on, off = figures[f"{name}_ms"], figures[f"{name}_ms_gc_off"]
-        print(f"  {name:<12}{on:8.0f} ms   {off:8.0f} ms with the collector off")
-    print(f"  {'one event':<12}{figures['event_us']:8.1f} us")
+    for figure in figures():
+        print(figure, flush=True)
 
 
 if __name__ == "__main__":

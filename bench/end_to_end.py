@@ -20,6 +20,7 @@ from typing import Any
 
 import uvloop
 
+from bench.figures import Figure, without_bar
 from muster.api.resources import NODES, POD_GROUPS, PODS
 from muster.api.types import Pod
 from muster.client.config import ClientConfig
@@ -117,6 +118,10 @@ def run(nodes: int = 5_000, pods: int = 3_000) -> dict[str, float]:
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         return runner.run(_all(config, nodes, pods))
+
+
+def figures() -> Iterator[Figure]:
+    yield from without_bar(run())
 
 
 def main() -> None:

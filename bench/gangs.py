@@ -11,8 +11,8 @@ import gc
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from bench.figures import Figure
 from bench.objects import a_node, a_pod
 from muster.api.types import Pod
 from muster.scheduler.cache.cluster import Cluster
@@ -29,27 +29,6 @@ from muster.scheduler.runtime.profile import Profile, default_profile
 RACK, BLOCK, ZONE = "example.com/rack", "example.com/block", "example.com/zone"
 NODES = 5000
 PER_RACK = 100
-
-
-@dataclass
-class Figure:
-    """One measured number and what it is held against."""
-
-    name: str
-    value: float
-    unit: str
-    floor: float | None = None
-    ceiling: float | None = None
-
-    @property
-    def met(self) -> bool:
-        return (self.floor is None or self.value >= self.floor) and (self.ceiling is None or self.value <= self.ceiling)
-
-    def __str__(self) -> str:
-        bound = f"at least {self.floor:,.0f}" if self.floor is not None else ""
-        bound = f"at most {self.ceiling:,.0f}" if self.ceiling is not None else bound
-        verdict = "" if not bound else f"  ({bound}: {'yes' if self.met else 'NO'})"
-        return f"{self.name:<58} {self.value:>12,.1f} {self.unit}{verdict}"
 
 
 class Site:
@@ -170,8 +149,7 @@ def pod_by_pod(site: Site, gang: PodGroupRequest) -> bool:
     return True
 
 
-def found_rates(worlds: int = 40, nodes: int = 40) -> list[str]:
-    lines: list[str] = []
+def found_rates(worlds: int = 40, nodes: int = 40) -> Iterator[Figure]:
     for fill in (0.80, 0.90, 0.95):
         rng = random.Random(6012)
         plain = placed = refuted = undecided = 0
@@ -182,11 +160,12 @@ def found_rates(worlds: int = 40, nodes: int = 40) -> list[str]:
             placed += isinstance(verdict, Placed)
             refuted += isinstance(verdict, Infeasible)
             undecided += isinstance(verdict, Undecided)
-        lines.append(
-            f"mixed gangs at {fill:.0%} fill of {nodes} nodes: found {placed}/{worlds}, proven infeasible {refuted}, "
-            f"undecided {undecided}; pod by pod finds {plain}/{worlds}"
+        yield Figure(
+            f"mixed gangs at {fill:.0%} fill of {nodes} nodes, found of {worlds}",
+            placed,
+            "gangs",
+            note=f"proven infeasible {refuted}, undecided {undecided}; pod by pod finds {plain}",
         )
-    return lines
 
 
 def figures() -> Iterator[Figure]:
@@ -200,13 +179,12 @@ def figures() -> Iterator[Figure]:
     yield tree_of_racks()
     yield infeasible("")
     yield infeasible(RACK)
+    yield from found_rates()
 
 
 def main() -> None:
     for figure in figures():
         print(figure, flush=True)
-    for line in found_rates():
-        print(line, flush=True)
 
 
 if __name__ == "__main__":

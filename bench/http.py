@@ -1,7 +1,7 @@
 """The API server over HTTPS: creates a second, the time of a large list, and a burst seen by many watchers.
 
 The server runs in a process of its own, durable, with RBAC and validation on; the clients share this machine with it.
-`python -m bench.http [--pods N] [--clients N]` prints the figures; `run()` gives them to `python -m bench`.
+`python -m bench.http [--pods N] [--clients N]` prints the figures.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import uvloop
 
+from bench.figures import Figure, without_bar
 from bench.objects import ordinary_container
 from muster.api.resources import PODS
 from muster.api.types import Pod
@@ -125,6 +126,10 @@ def run(pods: int = 10_000, clients: int = 64, watchers: int = 50) -> dict[str, 
         figures["memory_mb"] = _memory(pid)
         figures |= asyncio.run(_burst(config, file, pods, clients, watchers))
     return figures
+
+
+def figures() -> Iterator[Figure]:
+    yield from without_bar({name.replace("_", " "): value for name, value in run().items()})
 
 
 async def _list_time(config: ClientConfig) -> float:

@@ -1,8 +1,8 @@
 """How fast watch events come in: over HTTP up to the engine's inbox, and from there into the scheduler.
 
 Run `python -m bench.intake [--events N]`. A server process replays recorded pod events of realistic size on a
-loopback socket; this process follows them with the engine's own event source. Each figure is printed with its
-mark (25,000 events/s over HTTP, 50,000/s into the scheduler) and the ratio to it.
+loopback socket; this process follows them with the engine's own event source. Each figure has its mark:
+25,000 events/s over HTTP, 50,000/s into the scheduler.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import gc
 import json
 import multiprocessing
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
 import msgspec
 
+from bench.figures import Figure
 from bench.objects import running_pod
 from muster.api.resources import PODS
 from muster.client.clock import MonotonicClock
@@ -111,24 +113,26 @@ def into_the_scheduler(count: int) -> float:
     return count / (time.perf_counter() - began)
 
 
-def show(what: str, figure: float, mark: float) -> None:
-    print(f"{what:<44}{figure:>12,.0f} events/s   mark {mark:>8,.0f}   ratio {figure / mark:5.2f}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=50_000)
-    count: int = parser.parse_args().events
-    gc.set_threshold(50_000, 20, 100)
+def figures(count: int = 50_000) -> Iterator[Figure]:
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs, count), daemon=True)
     server.start()
     try:
         port = ours.recv()
-        show("watch intake over HTTP", max(run(over_http(port, count)) for _ in range(REPEATS)), HTTP_MARK)
+        best = max(run(over_http(port, count)) for _ in range(REPEATS))
+        yield Figure("watch intake over HTTP", best, "events/s", floor=HTTP_MARK)
     finally:
         server.terminate()
-    show("from the inbox into the scheduler", max(into_the_scheduler(count) for _ in range(REPEATS)), SCHEDULER_MARK)
+    best = max(into_the_scheduler(count) for _ in range(REPEATS))
+    yield Figure("from the inbox into the scheduler", best, "events/s", floor=SCHEDULER_MARK)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=50_000)
+    gc.set_threshold(50_000, 20, 100)
+    for figure in figures(parser.parse_args().events):
+        print(figure, flush=True)
 
 
 def run(work: Any) -> Any:

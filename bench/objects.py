@@ -80,6 +80,23 @@ def a_gang(
     return msgspec.convert({"metadata": meta, "spec": body}, api.PodGroup)
 
 
+def a_basic_group(name: str, *, created: str | None = CREATED, **spec: Any) -> api.PodGroup:
+    """A group whose pods may start one by one."""
+    body: Obj = {"schedulingPolicy": {"basic": {}}, **spec}
+    meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": created}
+    return msgspec.convert({"metadata": meta, "spec": body}, api.PodGroup)
+
+
+def a_composite(
+    name: str, min_groups: int, *, topology: str | None = None, created: str | None = CREATED, **spec: Any
+) -> api.CompositePodGroup:
+    body: Obj = {"schedulingPolicy": {"gang": {"minGroupCount": min_groups}}, **spec}
+    if topology:
+        body["schedulingConstraints"] = {"topology": [{"key": topology}]}
+    meta = {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": created}
+    return msgspec.convert({"metadata": meta, "spec": body}, api.CompositePodGroup)
+
+
 # --- JSON of realistic size ------------------------------------------------------------------------
 
 

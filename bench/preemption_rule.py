@@ -21,7 +21,8 @@ from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.preemption.cost import Cost, EvictionCost
-from muster.scheduler.preemption.victims import Victim, possible_victims, quorums
+from muster.scheduler.preemption.victim_table import Victim
+from muster.scheduler.preemption.victims import possible_victims, quorums
 
 RACK = "example.com/rack"
 
@@ -88,10 +89,9 @@ def compare(seed: int) -> tuple[Cost, Cost] | None:
     world = site.scheduler.state
     root = next(root for root in world.queue.entities.values() if root.key.name == "vip")
     demand = request_of(root, world.shape_of, world.domain_of)
-    units, _ = possible_victims(world.forest, world.cluster, root.priority)
-    toll = EvictionCost(
-        units, world.budgets.values(), quorums(world.forest, units), lambda uid: world.cluster.pods[uid].pod
-    )
+    table, _ = possible_victims(world.forest, world.cluster, root.priority)
+    units = sorted(table, key=lambda unit: unit.key)
+    toll = EvictionCost(units, world.budgets.values(), quorums(table), lambda uid: world.cluster.pods[uid].pod)
     theirs = _upstream(site, demand, units)
     ours = _ours(site, units)
     if not ours:

@@ -1,6 +1,6 @@
 """The API server without HTTP: what a create, a list, a watch event and a stored pod cost.
 
-`python -m bench.server [--pods N]` prints the figures; `run()` gives them to `python -m bench`. Bodies are JSON, the
+`python -m bench.server [--pods N]` prints the figures. Bodies are JSON, the
 full road is taken (field validation, defaulting, admission, validation, field ownership), in one process.
 """
 
@@ -12,12 +12,13 @@ import gc
 import resource
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from bench.figures import Figure, without_bar
 from bench.objects import ordinary_container
 from muster.server.core import ApiServer
 from muster.server.request import JSON, Request, Response, WatchStream
@@ -126,6 +127,10 @@ async def _burst(server: ApiServer, writes: int) -> float:
 def run(pods: int = 10_000) -> dict[str, float]:
     runner: Callable[[Any], dict[str, float]] = asyncio.run
     return runner(measure(pods))
+
+
+def figures() -> Iterator[Figure]:
+    yield from without_bar(run())
 
 
 def main() -> None:

@@ -86,15 +86,18 @@ def cycles() -> list[list[str]]:
         "muster.api",
         "muster.certificates",
         "muster.logs",
+        "muster.loop_watch",
         "muster.cli",
         "muster.client",
         "muster.controllers",
+        "muster.dashboard",
         "muster.engine",
         "muster.nodes",
         "muster.plane",
         "muster.scheduler",
         "muster.server",
         "muster.testing",
+        "muster.views",
     ],
 )
 def test_no_module_of_a_package_is_part_of_an_import_cycle(package: str, cycles: list[list[str]]) -> None:

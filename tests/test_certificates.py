@@ -3,6 +3,7 @@
 import datetime
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -48,10 +49,28 @@ def test_the_administrators_certificate_is_kept_so_that_copies_go_on_working(tmp
     assert Credentials(tmp_path).for_admin() == first
 
 
-def test_a_directory_that_was_open_to_others_is_closed(tmp_path: Path) -> None:
+def test_a_directory_of_ours_is_private_and_one_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    assert private_directory(tmp_path / "new" / "d").stat().st_mode & 0o777 == 0o700
     directory = tmp_path / "d"
-    directory.mkdir(mode=0o755)
-    assert private_directory(directory).stat().st_mode & 0o777 == 0o700
+    directory.mkdir()
+    directory.chmod(0o755)
+    assert private_directory(directory).stat().st_mode & 0o777 == 0o755
+
+
+def test_an_authority_that_is_not_valid_yet_is_refused_with_its_dates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Authority.open(tmp_path)
+    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+
+    class Yesterday(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+            return yesterday
+
+    monkeypatch.setattr("muster.certificates.datetime.datetime", Yesterday)
+    with pytest.raises(ValueError, match=r"ca\.crt: valid from .* the clock of this machine says"):
+        Authority.open(tmp_path)
 
 
 def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def _gangs() -> dict[str, Callable[[], Any]]:
         "gangs tree": gangs.tree_of_racks,
         "gangs infeasible": lambda: gangs.infeasible(None),
         "gangs infeasible in racks": lambda: gangs.infeasible(RACK),
-        "gangs mixed": gangs.found_rates,
+        "gangs mixed": lambda: list(gangs.found_rates()),
     }
 
 

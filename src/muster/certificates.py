@@ -69,7 +69,9 @@ class Authority:
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
             if not isinstance(key, ec.EllipticCurvePrivateKey):
                 raise ValueError(f"{key_file}: not an ECDSA key")
-            return cls(x509.load_pem_x509_certificate(cert_file.read_bytes()), key)
+            cert = x509.load_pem_x509_certificate(cert_file.read_bytes())
+            _check_dates(cert_file, cert)
+            return cls(cert, key)
         authority = cls.create()
         write_private(key_file, _pem_key(authority._key))
         write_private(cert_file, authority.pem)
@@ -114,10 +116,20 @@ def expires_soon(cert: bytes, days: int = 30) -> bool:
     return left < datetime.timedelta(days=days)
 
 
+def _check_dates(file: Path, cert: x509.Certificate) -> None:
+    """Nobody could connect outside the dates of the CA, and nobody would be told why."""
+    now = datetime.datetime.now(datetime.UTC)
+    since, until = cert.not_valid_before_utc, cert.not_valid_after_utc
+    if not since <= now <= until:
+        dates = f"valid from {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} UTC"
+        raise ValueError(f"{file}: {dates}, and the clock of this machine says {now:%Y-%m-%d %H:%M}: set the clock")
+
+
 def private_directory(path: Path) -> Path:
-    """A directory that only we can enter, made if it is missing."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.chmod(0o700)
+    """A directory; if it is missing it is made so that only we can enter it, otherwise it keeps its mode."""
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700)
     return path
 
 

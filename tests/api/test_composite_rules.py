@@ -60,9 +60,6 @@ def test_what_is_wrong_is_refused(field: str, value: Any, kind: str, path: str, 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("schedulingPolicy", {"gang": {"minGroupCount": 3}}),
-        ("schedulingPolicy", {"basic": {}}),
-        ("schedulingPolicy", {}),
         ("workloadRef", {"workloadName": "w", "templateName": "other"}),
         ("parentCompositePodGroupName", "other"),
         ("schedulingConstraints", {"topology": [{"key": "zone"}]}),
@@ -70,10 +67,35 @@ def test_what_is_wrong_is_refused(field: str, value: Any, kind: str, path: str, 
         ("priority", 4),
     ],
 )
-def test_nothing_in_the_spec_may_change(field: str, value: Any):
+def test_nothing_but_the_minimum_may_change(field: str, value: Any):
     old = a_composite(schedulingPolicy={"gang": {"minGroupCount": 2}}, disruptionMode={"single": {}}, priority=1)
     new = {**old, "spec": {**old["spec"], field: value}}
     assert errors_of(new, old) == [(INVALID, f"spec.{field}", "field is immutable")]
+
+
+@pytest.mark.parametrize("count", [1, 3, 9])
+def test_the_minimum_may_change(count: int):
+    old = a_composite(schedulingPolicy={"gang": {"minGroupCount": 2}})
+    assert errors_of(changed(old, "spec.schedulingPolicy.gang.minGroupCount", count), old) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "path", "detail"),
+    [
+        ({"gang": {"minGroupCount": 0}}, REQUIRED, "spec.schedulingPolicy.gang.minGroupCount", ""),
+        (
+            {"gang": {"minGroupCount": -1}},
+            INVALID,
+            "spec.schedulingPolicy.gang.minGroupCount",
+            "must be greater than or equal to 1",
+        ),
+        ({"basic": {}}, INVALID, "spec.schedulingPolicy.basic", "field is immutable"),
+        ({}, INVALID, "spec.schedulingPolicy", "must specify one of: `basic`, `gang`"),
+    ],
+)
+def test_the_policy_stays_a_gang_with_a_minimum(policy: Any, kind: str, path: str, detail: str):
+    old = a_composite(schedulingPolicy={"gang": {"minGroupCount": 2}})
+    assert (kind, path, detail) in errors_of(changed(old, "spec.schedulingPolicy", policy), old)
 
 
 def test_clearing_the_workload_reference_breaks_two_rules():

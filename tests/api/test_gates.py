@@ -61,3 +61,29 @@ def test_every_dependency_is_listed_before_what_needs_it():
     order = list(gates.KNOWN)
     for name, gate in gates.KNOWN.items():
         assert all(order.index(needed) < order.index(name) for needed in gate.needs)
+
+
+def test_the_name_that_articles_use_is_an_alias_and_a_warning_says_so():
+    found, messages = gates.parse("SchedulerOpportunisticBatching=false")
+    assert not found.enabled("OpportunisticBatching")
+    assert messages[0] == (
+        "warning: feature gate SchedulerOpportunisticBatching is an alias: its name is OpportunisticBatching"
+    )
+
+
+def test_who_names_a_gate_without_effect_is_told():
+    assert gates.parse("SchedulerAsyncPreemption=true")[1] == [
+        "feature gate SchedulerAsyncPreemption has no effect here"
+    ]
+    assert gates.parse("GangScheduling=true")[1] == []
+
+
+def test_the_gates_that_are_not_at_their_default_bring_back_the_same_gates():
+    found, _ = gates.parse("GangScheduling=false,SchedulerAsyncAPICalls=true")
+    assert found.switched() == {
+        "GangScheduling": False,
+        "WorkloadAwarePreemption": False,
+        "SchedulerAsyncAPICalls": True,
+    }
+    assert gates.resolve(found.switched())[0] == found
+    assert gates.DEFAULT.switched() == {}

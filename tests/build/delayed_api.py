@@ -98,7 +98,10 @@ class DelayedApi(TestWorld):
                 self.answers.append(events.EvictionFailed(call.pod.uid, "refused"))
 
     def _execute_bind(self, call: d.Bind, pod: types.Pod | None, succeed: bool) -> None:
-        if pod is None or pod.metadata.deletion_timestamp or not succeed:
+        if pod is None or pod.metadata.deletion_timestamp:
+            self.answers.append(events.BindFailed(call.pod.uid, call.node, "gone", events.POD_CHANGED))
+            return
+        if not succeed:
             self.answers.append(events.BindFailed(call.pod.uid, call.node, "refused"))
             return
         assert not pod.spec.node_name, f"{call.pod.name} is bound twice"

@@ -176,6 +176,8 @@ def _group(kind: Any, name: str, policy: dict[str, Any], fields: dict[str, Any])
     if topology := fields.get("topology"):
         spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
     spec["disruptionMode"] = {fields.get("mode", "single"): {}}
+    if priority_class := fields.get("priority_class"):
+        spec["priorityClassName"] = priority_class
     if policy_name := fields.get("policy"):
         spec["preemptionPolicy"] = policy_name
     meta = {

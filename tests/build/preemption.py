@@ -8,7 +8,8 @@ from muster.api import types
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.preemption.cost import EvictionCost
 from muster.scheduler.preemption.supply import CountableShape, NodeSupply, countable
-from muster.scheduler.preemption.victims import Victim, possible_victims, quorums
+from muster.scheduler.preemption.victim_table import Victim
+from muster.scheduler.preemption.victims import possible_victims, quorums
 from tests.build.objects import a_composite, a_gang, a_pod
 from tests.build.scheduler import TestWorld
 
@@ -38,11 +39,11 @@ class Evictions:
     def __init__(self, world: TestWorld, below: int = HIGH, **options: Any) -> None:
         self.state = world.scheduler.state
         found, self.in_flight = possible_victims(self.state.forest, self.state.cluster, below, **options)
-        self.quorums = quorums(self.state.forest, found)
+        self.quorums = quorums(found)
         self.budgets = list(self.state.budgets.values())
         pods = self.state.cluster.pods
         self.cost = EvictionCost(found, self.budgets, self.quorums, lambda uid: pods[uid].pod)
-        self.victims = sorted(found, key=self.cost.single)  # cheapest first
+        self.victims, self.costs = self.cost.cheapest_first(found)
 
     def victim(self, name: str) -> Victim:
         return next(victim for victim in self.victims if victim.key.name == name)
@@ -58,6 +59,4 @@ class Evictions:
         return countable(self.state.evaluator, self.shape(pod), pods)
 
     def supply(self, *shapes: CountableShape) -> NodeSupply:
-        return NodeSupply(
-            self.state.cluster, shapes, self.victims, list(map(self.cost.single, self.victims)), self.cost
-        )
+        return NodeSupply(self.state.cluster, shapes, self.victims, self.costs, self.cost)

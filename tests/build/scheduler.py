@@ -12,10 +12,12 @@ victims leave. After every step it checks that no node is overcommitted.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from muster.api import gates as feature_gates
 from muster.api import groups as api
 from muster.api import quantity, types
 from muster.scheduler.cycle.scheduler import Scheduler
@@ -32,10 +34,16 @@ class TestWorld:
     __test__ = False
 
     def __init__(
-        self, nodes: Iterable[types.Node] = (), *, seed: int = 0, config: dict[str, Any] | None = None
+        self,
+        nodes: Iterable[types.Node] = (),
+        *,
+        seed: int = 0,
+        config: dict[str, Any] | None = None,
+        features: str = "",
     ) -> None:
         self.now = 0.0
-        self.scheduler = Scheduler(load(config) if config else default_config(), seed=seed)
+        gates = feature_gates.parse(features)[0]
+        self.scheduler = Scheduler(load(config) if config else default_config(), seed=seed, gates=gates)
         self.objects: dict[tuple[str, str, str], Any] = {}
         self.log: list[d.Decision] = []
         self.events: list[d.RecordEvent] = []
@@ -83,7 +91,7 @@ class TestWorld:
 
     def restart(self) -> None:
         """The scheduler dies and a new one starts from what is stored."""
-        self.scheduler = Scheduler(self.scheduler.state.config)
+        self.scheduler = Scheduler(self.scheduler.state.config, gates=self.scheduler.state.gates)
         for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
             self._tell(events.ObjectUpdated(kind, obj))
         self._tell(events.CacheSynced())
@@ -136,7 +144,10 @@ class TestWorld:
     def _bind(self, ref: ObjectRef, node: str) -> None:
         key = ("Pod", ref.namespace, ref.name)
         pod = self.objects.get(key)
-        if pod is None or pod.metadata.deletion_timestamp or ref.name in self.refuse_binds:
+        if pod is None or pod.metadata.deletion_timestamp:
+            self._tell(events.BindFailed(ref.uid, node, "gone", events.POD_CHANGED))
+            return
+        if ref.name in self.refuse_binds:
             self.refuse_binds.discard(ref.name)
             self._tell(events.BindFailed(ref.uid, node, "refused"))
             return
@@ -149,8 +160,16 @@ class TestWorld:
     def _set_condition(self, about: ObjectRef, condition: types.Condition) -> None:
         obj = self.objects.get((about.kind, about.namespace, about.name))
         if obj is not None:
+            before = next((c for c in obj.status.conditions or () if c.type == condition.type), None)
+            same = before is not None and before.status == condition.status
+            time = before.last_transition_time if same and before is not None else self.timestamp()
             others = tuple(c for c in obj.status.conditions or () if c.type != condition.type)
+            condition = msgspec.structs.replace(condition, last_transition_time=time)
             self._replace_status(about, conditions=(*others, condition))
+
+    def timestamp(self) -> str:
+        """The present time as the API writes it, `now` seconds into 1970."""
+        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _replace_status(self, ref: ObjectRef, **fields: Any) -> None:
         obj = self.objects.get((ref.kind, ref.namespace, ref.name))

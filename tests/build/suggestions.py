@@ -9,16 +9,17 @@ import msgspec
 from muster.api import types
 from muster.scheduler.explain.explain import explain, find
 from muster.scheduler.explain.explanation import Suggestion
+from muster.scheduler.explain.suggestions import CHANGEABLE
 from tests.build.objects import RACK, a_gang, a_node, pods
 from tests.build.scheduler import TestWorld, a_world
 
 change = msgspec.structs.replace
 
 
-def suggested(world: TestWorld, kind: str, name: str) -> list[Suggestion]:
+def suggested(world: TestWorld, kind: str, name: str, changeable: frozenset[str] = CHANGEABLE) -> list[Suggestion]:
     target = find(world.scheduler, kind, "ns", name)
     assert target is not None
-    return list(explain(world.scheduler, target).suggestions)
+    return list(explain(world.scheduler, target, changeable=changeable).suggestions)
 
 
 def the(action: str, hints: list[Suggestion]) -> Suggestion:

@@ -28,7 +28,7 @@ def printed() -> str:
     [
         "podgroup/training  Scheduled",
         "compositepodgroup/service  Scheduled",
-        "podgroup/sweep  Scheduled",
+        "podgroup/sweep-",
         "podgroup/too-large  Unschedulable: rack-",
         "podgroup/urgent  WaitingForVictims: waiting for",
         "podgroup/urgent  Scheduled",

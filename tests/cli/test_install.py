@@ -35,6 +35,8 @@ def test_a_dry_run_prints_everything_in_an_order_that_can_be_applied():
         "ClusterRoleBinding",
         "Role",
         "RoleBinding",
+        "Role",
+        "RoleBinding",
         "Deployment",
         "PodDisruptionBudget",
     ]
@@ -85,9 +87,15 @@ def test_native_pod_groups_are_not_ours_to_change():
     assert [rule["verbs"] for rule in native] == [["get", "list", "watch"]]
 
 
-def test_the_lease_is_the_only_one_it_may_touch():
-    role = of_kind(printed(), "Role")
-    assert [rule.get("resourceNames") for rule in role["rules"] if "update" in rule["verbs"]] == [["muster"]]
+def test_two_leases_are_the_only_ones_it_may_touch():
+    roles = [each for each in printed() if each["kind"] == "Role"]
+    names = {
+        role["metadata"]["namespace"]: rule.get("resourceNames")
+        for role in roles
+        for rule in role["rules"]
+        if "update" in rule["verbs"]
+    }
+    assert names == {"muster-system": ["muster"], "kube-system": ["muster-binding"]}
 
 
 def test_the_pods_have_no_privileges():
@@ -126,7 +134,10 @@ def test_the_arguments_are_ones_that_the_scheduler_takes():
 
 def test_a_namespace_and_a_name_go_everywhere():
     objects = printed("--namespace", "apart", "--scheduler-name", "gangs")
-    assert {each["metadata"].get("namespace", "apart") for each in objects} == {"apart"}
+    shared = [each for each in objects if each["metadata"].get("namespace") == "kube-system"]
+    assert [each["kind"] for each in shared] == ["Role", "RoleBinding"]
+    assert {each["metadata"].get("namespace", "apart") for each in objects if each not in shared} == {"apart"}
+    assert shared[1]["subjects"][0]["namespace"] == "apart"
     (container,) = pod_spec(objects)["containers"]
     assert "--leader-elect-resource-namespace=apart" in container["args"]
     assert "--scheduler-name=gangs" in container["args"]
@@ -143,3 +154,27 @@ def test_a_name_that_cannot_be_one_is_refused(flag):
 def test_without_a_cluster_the_failure_says_so(tmp_path):
     done = CliRunner().invoke(command, ["--kubeconfig", str(tmp_path / "none")])
     assert done.exit_code == exits.BAD_INPUT
+
+
+def test_without_being_asked_no_decisions_are_recorded():
+    (container,) = pod_spec(printed())["containers"]
+    assert not any("decision-log" in each for each in container["args"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "source"),
+    [
+        (("--decision-log",), {"emptyDir": {"sizeLimit": "1Gi"}}),
+        (("--decision-log-claim", "logs"), {"persistentVolumeClaim": {"claimName": "logs"}}),
+    ],
+)
+def test_a_volume_for_the_decision_log_is_mounted_where_the_scheduler_writes_it(flags, source):
+    from muster.cli.scheduler import command as scheduler
+
+    spec = pod_spec(printed(*flags))
+    (container,) = spec["containers"]
+    assert {"name": "decisions", **source} in spec["volumes"]
+    assert {"name": "decisions", "mountPath": "/var/log/muster"} in container["volumeMounts"]
+    assert "--decision-log=/var/log/muster/$(POD_NAME).jsonl" in container["args"]
+    assert spec["securityContext"].get("fsGroup") == (USER if "logs" in flags else None)
+    scheduler.make_context("scheduler", list(container["args"][1:]))

@@ -14,6 +14,7 @@ import yaml
 
 from muster.api.errors import ApiError
 from muster.cli import exits, main
+from muster.views.failures import ViewFailure
 
 
 @pytest.fixture
@@ -88,6 +89,8 @@ def test_an_unexpected_error_without_a_place_for_details_is_still_told(
     [
         (exits.Failure("no such thing", exits.BAD_INPUT), exits.BAD_INPUT, "no such thing"),
         (exits.Failure("it does not fit"), exits.NO, "it does not fit"),
+        (ViewFailure("no such group"), exits.BAD_INPUT, "Error: no such group"),
+        (ViewFailure("not finished", undecided=True), exits.UNDECIDED, "Error: not finished"),
         (ApiError(403, "Forbidden", "not yours"), exits.UNAVAILABLE, "not yours"),
         (ConnectionRefusedError("nobody there"), exits.UNAVAILABLE, "nobody there"),
         (TimeoutError(), exits.UNAVAILABLE, "TimeoutError"),

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from muster.api import types
-from muster.cli import source
-from muster.cli.documents import Document
 from muster.cli.main import run
-from muster.cli.simulate import simulate
 from muster.engine.cluster_snapshot import take_snapshot
 from muster.scheduler.simulation.snapshot import decode, encode
 from muster.testing.cluster import Cluster, api_server
+from muster.views import schedulers
+from muster.views.documents import Document
+from muster.views.simulate import simulate
 from tests.build.objects import a_node, a_pod
 from tests.build.scheduler import a_world
 from tests.cli.snapshots import saved, snapshot_of
@@ -291,8 +291,8 @@ def test_a_file_that_is_no_manifest_is_named(
 def test_an_undecided_answer_has_an_exit_code_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    given = source.config_for
-    monkeypatch.setattr(source, "config_for", lambda snapshot: replace(given(snapshot), budget_steps=1))
+    given = schedulers.config_for
+    monkeypatch.setattr(schedulers, "config_for", lambda snapshot: replace(given(snapshot), budget_steps=1))
     sizes = [7, 7, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3]
     policy = {"gang": {"minCount": len(sizes)}}
     meta = {"name": "g"}

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from muster.api.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
-from muster.cli.explain import explain_in
 from muster.engine.cluster_snapshot import take_snapshot
 from muster.scheduler.explain.explanation import Explanation
 from muster.scheduler.simulation.snapshot import decode, encode
 from muster.testing.cluster import api_server
+from muster.views.explain import explain_in
 
 RACK = "example.com/rack"
 Obj = dict[str, Any]

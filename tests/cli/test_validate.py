@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from muster.api.manifests import check
 from muster.cli import exits, main
-from muster.cli.documents import ManifestError, read
+from muster.views.documents import ManifestError, read
 from tests.build.examples import examples
 
 GOOD = """\

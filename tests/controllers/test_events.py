@@ -44,6 +44,7 @@ async def test_pods_that_are_refused_are_reported_with_the_reason(world: World):
             "containers": [{"name": "c", "image": "i"}],
             "restartPolicy": "Never",
             "priorityClassName": "no-such-class",
+            "schedulingGroup": {"podGroupName": "g"},
         }
     }
     await world.job(template=template)
@@ -52,6 +53,24 @@ async def test_pods_that_are_refused_are_reported_with_the_reason(world: World):
     found = await events(world)
     assert found["FailedCreate"]["type"] == "Warning"
     assert "no PriorityClass with name no-such-class was found" in found["FailedCreate"]["message"]
+
+
+async def test_a_group_that_is_refused_is_reported_and_no_pod_is_made(world: World):
+    await world.start("job-controller")
+    template = {
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "restartPolicy": "Never",
+            "priorityClassName": "no-such-class",
+        }
+    }
+    await world.job(template=template)
+    await world.settle()
+
+    found = await events(world)
+    assert found["FailedWorkloadCreate"]["type"] == "Warning"
+    assert "no PriorityClass with name no-such-class was found" in found["FailedWorkloadCreate"]["message"]
+    assert await world.pods() == []
 
 
 async def test_the_same_news_is_counted_not_repeated(world: World):

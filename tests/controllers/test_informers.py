@@ -93,3 +93,19 @@ async def test_one_store_serves_all_versions_of_a_resource(world: World):
     assert informers.of(POD_GROUPS) is informers.of(POD_GROUPS._replace(version="v1beta1"))
     assert informers.of(PODS) is not informers.of(POD_GROUPS)
     assert len(informers.all) == 2
+
+
+async def test_a_resource_that_is_not_served_counts_as_listed_and_is_not_watched(world: World):
+    informers = Informers(world.client, world.clock, served=frozenset({("", "pods")}))
+    pods, groups = informers.of(PODS), informers.of(POD_GROUPS)
+    world.follow(informers.run())
+    await world.client.create(
+        POD_GROUPS, {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"basic": {}}}}, "default"
+    )
+
+    await informers.wait_synced()
+    await world.settle()
+
+    assert pods.served
+    assert not groups.served
+    assert groups.objects == {}

@@ -59,3 +59,22 @@ async def test_an_earlier_appointment_stands(world: World):
 
     assert await queue.get() == "a"
     await queue.close()
+
+
+async def test_a_key_that_keeps_coming_back_has_to_wait(world: World):
+    queue = WorkQueue(world.clock)
+    queue.add("busy")
+    taken = 0
+    while not queue.idle:
+        assert await queue.get() == "busy"
+        taken += 1
+        queue.add("busy")
+        queue.done("busy")
+
+    assert taken == 50
+    queue.add("other")
+    assert await queue.get() == "other", "other keys go on"
+    await asyncio.sleep(0)
+    world.clock.move_to(world.clock.now() + 1.0)
+    assert await queue.get() == "busy", "it comes back, later"
+    await queue.close()

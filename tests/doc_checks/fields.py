@@ -25,13 +25,13 @@ import yaml
 from muster.api.gates import KNOWN as GATES
 from muster.api.manifests import check as check_manifest
 from muster.cli import exits
-from muster.cli.queue import QueueRow
-from muster.cli.simulate import Answer
-from muster.cli.topology import TopologyMap
-from muster.cli.tree import GroupRow
 from muster.scheduler.explain.explanation import Explanation
 from muster.scheduler.explain.suggestions import ACTIONS
 from muster.scheduler.runtime.config import API_VERSION, KIND, load
+from muster.views.queue import QueueRow
+from muster.views.simulate import Answer
+from muster.views.topology import TopologyMap
+from muster.views.tree import GroupRow
 from tests.doc_checks.code_names import words_of_the_sources
 from tests.doc_checks.markdown import Page, Problem, Table, inline_code
 

@@ -87,3 +87,16 @@ async def test_with_composites_off_only_flat_groups_are_read():
 
     assert "PodGroup" in served.resources
     assert "CompositePodGroup" not in served.resources
+
+
+@pytest.mark.parametrize("features", ["GangScheduling=false", "CompositePodGroup=false"])
+async def test_what_the_server_has_is_known_whatever_the_gates_say(features: str):
+    served = await find(STOCK, NEW, HUB, features=features)
+
+    assert {each.kind for each in served.group_kinds} == {"PodGroup", "Workload", "CompositePodGroup"}
+
+
+async def test_who_ignores_parents_says_so():
+    served = await find(STOCK, NEW, HUB, features="CompositePodGroup=false")
+
+    assert served.notes[-1].startswith("CompositePodGroup is switched off: parents are ignored")

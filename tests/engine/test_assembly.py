@@ -56,6 +56,8 @@ def surroundings(**settings: Any) -> Surroundings:
         latest=latest,
         profile_of=profile_lookup(latest, ["muster"]),
         metrics=Metrics(),
+        profiles=["muster"],
+        bind_fault=lambda bind: "",
     )
 
 

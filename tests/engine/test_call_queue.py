@@ -44,7 +44,7 @@ def test_calls_to_one_object_never_overlap_and_keep_their_order(steps: list[tupl
     log: list[tuple[str, int]] = []
 
     async def run() -> list[tuple[int, set[int]]]:
-        queue = CallQueue(ConcurrencyLimits(3, 2, 1), crash)
+        queue = CallQueue(ConcurrencyLimits(binds=3, statuses=2, events=1), crash)
         made: list[Step] = []
         guarded: list[tuple[int, set[int]]] = []
         for number, (name, rank, turns, guard) in enumerate(steps):

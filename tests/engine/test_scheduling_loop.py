@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from muster.client.clock import MonotonicClock
+from muster.engine.call_queue import CallQueue, ConcurrencyLimits
 from muster.engine.inbox import Inbox
 from muster.engine.metrics import Metrics
 from muster.engine.scheduling_loop import SchedulingLoop
@@ -90,6 +91,7 @@ class Scene:
         self.scheduler = scheduler
         self.sources = {"Pod": Source(), "Node": Source()}
         self.dispatcher, self.elector, self.decision_log = Dispatched(), elector, None
+        self.binding_lease, self.queue = None, CallQueue(ConcurrencyLimits(), lambda error: None)
         self.inbox, self.ready = Inbox(), asyncio.Event()
         self._loop = SchedulingLoop(
             scheduler,

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from muster.api.resources import JOBS, LEASES, NODES, PODS
+from muster.client.clock import SystemClock
 from muster.nodes import Inventory, Timing
-from muster.nodes.heartbeat import interval
+from muster.nodes.heartbeat import Heartbeat, interval
 from muster.nodes.inventory import BLOCK, FAILED, GPU, RACK, ZONE
 from tests.nodes.conftest import NodeWorld
 
@@ -53,6 +54,29 @@ async def test_nodes_that_exist_are_not_made_again(world: NodeWorld):
 
     assert (await world.get(NODES, "node-0"))["metadata"]["uid"] == before
     assert await world.get(NODES, "node-2") is not None
+
+
+async def test_leases_are_renewed_after_the_clock_was_set_back():
+    renewed: list[str] = []
+
+    class Leases:
+        async def patch(self, resource: Any, name: str, patch: Any, namespace: str) -> None:
+            renewed.append(patch["spec"]["renewTime"])
+
+    class SetClock(SystemClock):
+        time = 1_800_000_000.0
+
+        def now(self) -> float:
+            return self.time
+
+    clock = SetClock()
+    heartbeat = Heartbeat(Leases(), clock, lambda: [("n", "u")])  # type: ignore[arg-type]
+    await heartbeat.beat()
+    clock.time -= 3600.0
+    await heartbeat.beat()
+    await heartbeat.beat()
+
+    assert len(renewed) == 2
 
 
 async def test_every_node_renews_its_lease(world: NodeWorld):
@@ -126,6 +150,52 @@ async def test_a_batch_pod_ends_by_itself_and_a_service_does_not(world: NodeWorl
 
     assert await world.phase_of("batch") == "Succeeded"
     assert await world.phase_of("service") == "Running"
+
+
+async def test_a_pod_is_stopped_when_its_deadline_is_exceeded(world: NodeWorld):
+    await world.machines(timing=Timing(start=0.0), count=1)
+    await world.placed("p", activeDeadlineSeconds=20)
+    await world.advance(19)
+    assert await world.phase_of("p") == "Running"
+
+    await world.advance(2)
+
+    status = (await world.get(PODS, "p"))["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+    assert "longer than the specified deadline" in status["message"]
+
+
+async def test_a_pod_that_ends_in_time_does_not_notice_its_deadline(world: NodeWorld):
+    await world.machines(timing=Timing(start=0.0), count=1)
+    await world.placed(
+        "p", annotations={"muster.dev/run-seconds": "5"}, restartPolicy="Never", activeDeadlineSeconds=20
+    )
+
+    await world.advance(25)
+
+    assert await world.phase_of("p") == "Succeeded"
+
+
+async def test_the_deadline_counts_from_the_first_start(world: NodeWorld):
+    await world.machines(timing=Timing(start=0.0), count=1)
+    fails = {"muster.dev/run-seconds": "8", "muster.dev/exit-code": "1"}
+    await world.placed("p", annotations=fails, restartPolicy="OnFailure", activeDeadlineSeconds=20)
+
+    for _ in range(21):
+        await world.advance(1)
+
+    assert (await world.get(PODS, "p"))["status"]["reason"] == "DeadlineExceeded"
+
+
+async def test_a_deadline_that_is_set_later_counts(world: NodeWorld):
+    await world.machines(timing=Timing(start=0.0), count=1)
+    await world.placed("p")
+    await world.advance(5)
+
+    await world.client.patch(PODS, "p", {"spec": {"activeDeadlineSeconds": 10}}, "default")
+    await world.advance(6)
+
+    assert await world.phase_of("p") == "Failed"
 
 
 async def test_a_pod_that_restarts_on_failure_runs_again(world: NodeWorld):

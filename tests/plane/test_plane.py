@@ -1,13 +1,19 @@
 """The plane as a whole: components in order, the gang road end to end, failures on the way."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from muster.api.resources import CONFIG_MAPS, JOBS, NODES, POD_GROUPS, PODS
+from muster.api.errors import ApiError
+from muster.api.resources import CONFIG_MAPS, ENDPOINT_SLICES, JOBS, NODES, POD_GROUPS, PODS, SERVICES
+from muster.cli import up
 from muster.client.http import HTTPClient
+from muster.client.protocol import Client
+from muster.plane.components import Component
 from muster.plane.options import NodeOptions, Options
 from muster.plane.plane import Plane
 from muster.server.auth.bootstrap import CLUSTER_ROLES
@@ -52,8 +58,76 @@ async def test_a_job_that_is_created_completes_and_its_pods_have_a_log() -> None
             assert "started on node-0" in await client.text(path)
             assert (await client.text(path, {"timestamps": "true"}))[:2] == "20"
             assert len((await client.text(path, {"tailLines": "1"})).splitlines()) == 1
-            assert "scheduler_schedule_attempts_total" in await client.text("/metrics")
+            for wrong in ("9" * 5000, "-1", "\u00b2", "x"):
+                with pytest.raises(ApiError, match="tailLines: expected a whole number") as refused:
+                    await client.text(path, {"tailLines": wrong})
+                assert refused.value.code == 400
+            metrics = await client.text("/metrics")
+            assert "scheduler_schedule_attempts_total" in metrics
+            assert "muster_event_loop_held_seconds_count" in metrics
             assert "[+]scheduler ok" in await client.text("/readyz", {"verbose": "true"})
+
+
+class Unready(Component):
+    """A component that is never ready."""
+
+    name = "unready"
+
+    def prepare(self, client: Client, options: Options) -> asyncio.Event:
+        return asyncio.Event()
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+def never_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first component of every plane never gets ready, so that the others do not begin to start."""
+    monkeypatch.setattr("muster.plane.plane.Controllers", Unready)
+
+
+@pytest.mark.usefixtures("never_ready")
+async def test_health_and_metrics_are_answered_before_any_component_has_started() -> None:
+    plane = Plane(Options(freeze=False))
+    starting = asyncio.create_task(plane.start())
+
+    async def listening() -> bool:
+        return bool(plane.url)
+
+    await until(listening)
+    try:
+        async with HTTPClient(plane.api.credentials.client_config(plane.url)) as client:
+            assert await client.text("/livez") == "ok"
+            assert "python_info" in await client.text("/metrics")
+            with pytest.raises(ApiError) as refused:
+                await client.text("/readyz")
+            assert refused.value.code == 500
+            assert "[-]scheduler failed" in str(refused.value)
+            assert "[-]unready failed" in str(refused.value)
+    finally:
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+
+
+@pytest.mark.usefixtures("never_ready")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_a_start_that_does_not_come_to_an_end(
+    number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = Options(data=tmp_path, kubeconfig=tmp_path / "kubeconfig", freeze=False)
+    serving = asyncio.create_task(up._serve(options))
+
+    async def listening() -> bool:
+        return (tmp_path / "kubeconfig").exists()
+
+    await until(listening)
+    os.kill(os.getpid(), number)
+    async with asyncio.timeout(15):
+        await serving
+
+    assert capsys.readouterr().out == "Stopped.\n"
+    async with Plane(Options(data=tmp_path, scheduler=False, controllers=False, freeze=False)):
+        pass  # nobody holds the directory any more
 
 
 async def test_other_servers_find_whose_certificates_to_trust(tmp_path: Path) -> None:
@@ -63,6 +137,38 @@ async def test_other_servers_find_whose_certificates_to_trust(tmp_path: Path) ->
             ours = plane.api.credentials.authority.pem.decode()
             assert found["data"]["client-ca-file"] == ours
             assert found["data"]["requestheader-client-ca-file"] not in ("", ours), "no client may pose as a proxy"
+
+
+async def test_files_of_ours_are_private_and_a_directory_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o755)
+    async with Plane(Options(data=data, nodes=NodeOptions(count=0))):
+        files = [file for file in data.rglob("*") if file.is_file()]
+        assert {file.name for file in files} >= {"muster.db", "ca.key"}
+        assert {file.name: file.stat().st_mode & 0o077 for file in files} == {file.name: 0 for file in files}
+        assert (data / "pki").stat().st_mode & 0o777 == 0o700
+    assert data.stat().st_mode & 0o777 == 0o755
+
+
+async def test_programs_in_the_cluster_find_the_api_server_and_its_authority(tmp_path: Path) -> None:
+    for _ in range(2):  # and after a restart, on another port
+        async with Plane(Options(data=tmp_path, nodes=NodeOptions(count=0), scheduler=False)) as plane:
+            port = int(plane.url.rpartition(":")[2])
+            service = await plane.client.get(SERVICES, "kubernetes", "default")
+            assert service["spec"]["clusterIP"] == "10.96.0.1"
+            assert service["spec"]["ports"][0] == {"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}
+            endpoints = await plane.client.get(ENDPOINT_SLICES, "kubernetes", "default")
+            assert endpoints["endpoints"][0]["addresses"] == ["127.0.0.1"]
+            assert endpoints["ports"][0]["port"] == port
+
+            async def published(plane: Plane = plane) -> bool:
+                found = (await plane.client.list(CONFIG_MAPS)).items
+                roots = [each for each in found if each["metadata"]["name"] == "kube-root-ca.crt"]
+                pem = plane.api.credentials.authority.pem.decode()
+                return len(roots) >= 4 and all(each["data"] == {"ca.crt": pem} for each in roots)
+
+            await until(published)
 
 
 async def test_parts_can_be_left_out() -> None:

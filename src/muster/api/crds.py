@@ -56,7 +56,6 @@ _FIXED = {
     "CompositePodGroupSpec": (
         "parentCompositePodGroupName",
         "workloadRef",
-        "schedulingPolicy",
         "schedulingConstraints",
         "disruptionMode",
     ),

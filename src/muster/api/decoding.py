@@ -140,7 +140,9 @@ def _parts(
                 where = f"{path}.{name}" if path else str(name)
                 if name in names:
                     yield where, member, names[name]
-                elif not (issubclass(cls, types.ObjectMeta) and name in _OTHER_METADATA):
+                elif cls is not types.PodAnnotations and not (
+                    issubclass(cls, types.ObjectMeta) and name in _OTHER_METADATA
+                ):
                     found.append(Problem(where, member, ""))
         case inspect.DictType(value_type=inner):
             for name, member in cast("Obj", value).items():

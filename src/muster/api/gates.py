@@ -2,7 +2,7 @@
 
 Everything this project does is on by default. A gate whose dependency is off is off as well; that is
 reported as a message for the caller to log, because this room does no I/O. Gates of Kubernetes that
-change nothing here are known by name, so that a kube-scheduler command line can be reused.
+change nothing here are known by name, so that a kube-scheduler command line can be reused; who names one is told.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ COMPOSITE = "CompositePodGroup"
 PREEMPTION_POLICY = "PodGroupPreemptionPolicy"
 RESOURCE_CLAIMS = "DRAWorkloadResourceClaims"
 WORKLOAD_WITH_JOB = "WorkloadWithJob"
+INFER_JOB_GANG = "InferJobGang"
 DELAYED_PREEMPTION = "DelayedPreemption"
 
 
 class Gate(NamedTuple):
-    """What a gate is by default, what it needs, and why it cannot be switched, if it cannot."""
+    """What a gate is by default, what it needs, why it cannot be switched off, and whether it does anything."""
 
     default: bool
     needs: tuple[str, ...] = ()
     locked: str = ""
+    has_effect: bool = True
 
 
 # Dependencies stand before their dependents, so that one pass resolves every chain.
@@ -44,16 +46,21 @@ KNOWN: Mapping[str, Gate] = {
     # The claims themselves are not allocated yet: the gate only lets the fields be stored.
     RESOURCE_CLAIMS: Gate(True, ("DynamicResourceAllocation", GENERIC_WORKLOAD)),
     WORKLOAD_WITH_JOB: Gate(True, (GENERIC_WORKLOAD,)),
+    # Of this project alone. Off: a Job is a gang only where it says so itself.
+    INFER_JOB_GANG: Gate(True, (GENERIC_WORKLOAD,)),
     DELAYED_PREEMPTION: Gate(True, (), "victims are never evicted before a checked plan needs them"),
-    "OpportunisticBatching": Gate(True),
-    "SchedulerAsyncPreemption": Gate(True),
-    "SchedulerAsyncAPICalls": Gate(False),
-    "SchedulerPopFromBackoffQ": Gate(True),
-    "NominatedNodeNameForExpectation": Gate(True),
-    "ClearingNominatedNodeNameAfterBinding": Gate(True),
-    "SchedulerPreQueueingHints": Gate(False),
-    "InterPodAffinityHostnameFastPath": Gate(False),
+    "OpportunisticBatching": Gate(True, has_effect=False),
+    "SchedulerAsyncPreemption": Gate(True, has_effect=False),
+    "SchedulerAsyncAPICalls": Gate(False, has_effect=False),
+    "SchedulerPopFromBackoffQ": Gate(True, has_effect=False),
+    "NominatedNodeNameForExpectation": Gate(True, has_effect=False),
+    "ClearingNominatedNodeNameAfterBinding": Gate(True, has_effect=False),
+    "SchedulerPreQueueingHints": Gate(False, has_effect=False),
+    "InterPodAffinityHostnameFastPath": Gate(False, has_effect=False),
 }
+
+# Names under which articles write a gate, and its real name.
+ALIASES: Mapping[str, str] = {"SchedulerOpportunisticBatching": "OpportunisticBatching"}
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
@@ -67,18 +74,28 @@ class FeatureGates(msgspec.Struct, frozen=True):
             raise KeyError(name)
         return name in self.on
 
+    def switched(self) -> dict[str, bool]:
+        """The gates that are not at their default."""
+        return {name: name in self.on for name, gate in KNOWN.items() if (name in self.on) != gate.default}
+
 
 def parse(text: str = "") -> tuple[FeatureGates, list[str]]:
     """The gates of a `--feature-gates` value, and what to log about them. ValueError says what is wrong with it."""
     chosen: dict[str, bool] = {}
+    messages: list[str] = []
     for part in text.split(","):
         if not part.strip():
             continue
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise ValueError(f"missing bool value for feature gate {name!r}: write {name}=true or {name}=false")
+        if name in ALIASES:
+            messages.append(f"warning: feature gate {name} is an alias: its name is {ALIASES[name]}")
+            name = ALIASES[name]
         chosen[name] = _switch(name, value)
-    return resolve(chosen)
+    messages += [f"feature gate {name} has no effect here" for name in chosen if not KNOWN[name].has_effect]
+    found, missing = resolve(chosen)
+    return found, messages + missing
 
 
 def _switch(name: str, value: str) -> bool:

@@ -51,6 +51,7 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "Prior
 WORKLOADS = Resource("scheduling.k8s.io", "v1alpha3", "workloads", "Workload", True)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha3", "podgroups", "PodGroup", True)
 COMPOSITE_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup", True)
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False)
 CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False)

@@ -39,6 +39,21 @@ class ObjectMeta(Leaf, frozen=True):
     finalizers: tuple[str, ...] | None = None
 
 
+EXPECTED_DURATION = "scheduling.muster.dev/expected-duration"
+
+
+class PodAnnotations(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename={"expected_duration": EXPECTED_DURATION}
+):
+    """The one annotation of a pod that scheduling reads; the others are not decoded."""
+
+    expected_duration: str | None = None
+
+
+class PodMeta(ObjectMeta, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    annotations: PodAnnotations | None = None
+
+
 class Condition(Leaf, frozen=True):
     type: str = ""  # what is stored may lack what a writer had to say
     status: str = ""
@@ -234,6 +249,7 @@ class PodSpec(Leaf, frozen=True):
     scheduling_group: SchedulingGroup | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
 
 class PodStatus(Leaf, frozen=True):
@@ -244,7 +260,7 @@ class PodStatus(Leaf, frozen=True):
 
 
 class Pod(Leaf, frozen=True):
-    metadata: ObjectMeta
+    metadata: PodMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

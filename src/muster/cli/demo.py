@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -21,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muster.api.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, Resource
-from muster.cli import exits
+from muster.cli import dashboard, exits
 
 if TYPE_CHECKING:
     from muster.client.protocol import Client, Obj
+    from muster.plane.plane import Plane
 
 NODES, GPUS = 64, 8
 TIME_LIMIT_SECONDS = 30.0
@@ -32,9 +34,10 @@ SCHEDULED = ("PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled"
 
 
 @click.command(name="demo")
-def command() -> int:
-    """Watch gangs being scheduled on 64 simulated nodes, in under a minute."""
-    return asyncio.run(_demo(_examples()))
+@click.option("--stay/--no-stay", default=None, help="Keep the dashboard open at the end.  [default: in a terminal]")
+def command(stay: bool | None) -> int:
+    """Watch gangs being scheduled on 64 simulated nodes, in under a minute, then look at them in a browser."""
+    return asyncio.run(_demo(_examples(), stay=sys.stdin.isatty() and sys.stdout.isatty() if stay is None else stay))
 
 
 def _examples() -> Path:
@@ -46,7 +49,7 @@ def _examples() -> Path:
     raise exits.Failure("the example manifests are not installed", exits.UNEXPECTED)
 
 
-async def _demo(examples: Path) -> int:
+async def _demo(examples: Path, *, stay: bool = False) -> int:
     from muster.plane.options import NodeOptions, Options
     from muster.plane.plane import Plane
 
@@ -61,7 +64,21 @@ async def _demo(examples: Path) -> int:
             async with demo.reporting():
                 await demo.run()
             await _print_next(plane.client, examples)
+            if stay:
+                await _show_pages(plane)
     return exits.OK
+
+
+async def _show_pages(plane: Plane) -> None:
+    """Serve the dashboard of what the demo left running, until Ctrl-C."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with dashboard.beside(plane) as pages:
+        click.echo("")
+        click.echo(click.style(f"See the gangs of this demo in a browser: {pages}", bold=True))
+        click.echo("Ctrl-C ends the demo.")
+        await stop.wait()
 
 
 class Demo:
@@ -82,9 +99,9 @@ class Demo:
         self._heading("Disaggregated serving: three replicas of prefill and decode groups, two are enough")
         await self._submit("serving-tree.yaml")
         await self._until(COMPOSITE_POD_GROUPS, "service", _is_scheduled)
-        self._heading("A Job whose six pods form a gang")
+        self._heading("A Job whose six pods form a gang: it runs all of its indexes at once, that is enough")
         await self._submit("gang-job.yaml")
-        await self._until(POD_GROUPS, "sweep", _is_scheduled)
+        await self._until(POD_GROUPS, "sweep", _is_scheduled, of_job=True)
         self._heading("A gang of twelve whole nodes in one rack of eight: it cannot fit, and says so")
         await self._submit("too-large.yaml")
         await self._until(POD_GROUPS, "too-large", _is_refused)
@@ -101,7 +118,7 @@ class Demo:
 
     async def _submit(self, file: str, *, quiet: bool = False) -> None:
         from muster.cli.manifests import objects
-        from muster.cli.submission import resource_of
+        from muster.views.submission import resource_of
 
         manifests = objects([str(self.examples / file)])
         for obj in manifests:
@@ -111,11 +128,15 @@ class Demo:
         if not quiet:
             self._print(f"kubectl apply -f examples/{file}   ({len(manifests)} objects)")
 
-    async def _until(self, resource: Resource, name: str, reached: Callable[[Obj], bool]) -> None:
+    async def _until(
+        self, resource: Resource, name: str, reached: Callable[[Obj], bool], *, of_job: bool = False
+    ) -> None:
+        """Wait for a condition of a group: the one of that name, or the one that was made for the Job of that name."""
         deadline = time.monotonic() + TIME_LIMIT_SECONDS
         while time.monotonic() < deadline:
-            obj = await self.client.get(resource, name, "default")
-            if reached(obj):
+            groups = (await self.client.list(resource, "default")).items
+            named = [obj for obj in groups if name == (_owner(obj) if of_job else obj["metadata"]["name"])]
+            if named and reached(named[0]):
                 await asyncio.sleep(0.3)  # let the watches print it first
                 return
             await asyncio.sleep(0.05)
@@ -161,6 +182,11 @@ class Demo:
                     self._print(f"pod/{pod.get('name')}  evicted for {preemptor.get('name')}")
 
 
+def _owner(obj: Obj) -> str:
+    owners: list[Obj] = obj["metadata"].get("ownerReferences") or []
+    return next((owner["name"] for owner in owners if owner.get("controller")), "")
+
+
 def _conditions(obj: Obj) -> list[dict[str, Any]]:
     status: Obj = obj.get("status") or {}
     return status.get("conditions") or []
@@ -177,8 +203,8 @@ def _is_refused(obj: Obj) -> bool:
 async def _print_next(client: Client, examples: Path) -> None:
     """Print why the group that does not fit is pending, what is free, and what to do next."""
     from muster.cli import explain, live, topology
-    from muster.cli.source import scheduler_for
     from muster.engine.cluster_snapshot import take_snapshot
+    from muster.views.schedulers import scheduler_for
 
     snapshot = await take_snapshot(client)
     click.echo("")

@@ -37,6 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "queue": Entry("muster.cli.queue:command", "Show which groups wait, in order, and why."),
     "tree": Entry("muster.cli.tree:command", "Show a group with its children and pods."),
     "topology": Entry("muster.cli.topology:command", "Show racks, blocks and zones, and what fits where."),
+    "dashboard": Entry("muster.cli.dashboard:command", "Open the cluster, the queue and your gangs in a browser."),
     "validate": Entry("muster.cli.validate:command", "Check manifests without a server."),
     "migrate": Entry("muster.cli.migrate:command", "Turn older manifests into current ones."),
     "install": Entry("muster.cli.install:command", "Print or apply the manifest that installs Muster in a cluster."),
@@ -118,7 +119,11 @@ def _report(error: Exception, arguments: list[str]) -> int:
     """Print what went wrong, without a traceback; gives the exit code."""
     from muster.api.errors import ApiError
     from muster.client.config import ConfigError
+    from muster.views.failures import ViewFailure
 
+    if isinstance(error, ViewFailure):
+        click.echo(f"Error: {error.message}", err=True)
+        return exits.UNDECIDED if error.undecided else exits.BAD_INPUT
     if isinstance(error, ApiError):
         click.echo(f"Error: the server refused: {error.message}", err=True)
         return exits.UNAVAILABLE

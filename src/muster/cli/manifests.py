@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from muster.cli.documents import Document, ManifestError, read
+from muster.views.documents import Document, ManifestError
+from muster.views.manifests import checked_objects, documents_in
 
 MAX_BYTES = 16 * 1024 * 1024
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -51,28 +52,7 @@ def load(source: str, path: Path | None) -> bytes:
 
 def documents(source: str, path: Path | None) -> Iterator[Document]:
     """The objects of one source, lists unpacked."""
-    for document in read(source, load(source, path)):
-        yield from _unpacked(document)
-
-
-def _unpacked(document: Document) -> Iterator[Document]:
-    value: Any = document.value
-    if not isinstance(value, dict):
-        yield document
-        return
-    holder = cast("dict[str, Any]", value)
-    items = holder.get("items")
-    if not str(holder.get("kind") or "").endswith("List") or not isinstance(items, list):
-        yield document
-        return
-    for index, item in enumerate(cast("list[Any]", items)):
-        prefix = f"items[{index}]"
-        inside = {
-            path[len(prefix) + 1 :]: line for path, line in document.lines.items() if path.startswith(f"{prefix}.")
-        }
-        yield Document(document.source, document.lines.get(prefix, document.line), item, inside)
-    if document.problems:
-        yield Document(document.source, document.line, None, {}, document.problems)
+    return documents_in(source, load(source, path))
 
 
 def objects(paths: Iterable[str], *, recursive: bool = False) -> list[dict[str, Any]]:
@@ -82,13 +62,6 @@ def objects(paths: Iterable[str], *, recursive: bool = False) -> list[dict[str, 
 
 def object_documents(paths: Iterable[str], *, recursive: bool = False) -> list[Document]:
     """The documents of the named files, each an object. Raises ManifestError for the first that is not one."""
-    found: list[Document] = []
-    for source, path in sources(paths, recursive=recursive):
-        for document in documents(source, path):
-            if document.problems:
-                line, message = document.problems[0]
-                raise ManifestError(source, line, message)
-            if not isinstance(document.value, dict):
-                raise ManifestError(source, document.line, "a manifest must be an object")
-            found.append(document)
-    return found
+    return checked_objects(
+        document for source, path in sources(paths, recursive=recursive) for document in documents(source, path)
+    )

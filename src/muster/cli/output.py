@@ -63,14 +63,6 @@ def _cell(value: Any) -> str:
     return "<none>" if value is None or value == "" else str(value)
 
 
-def natural(name: str) -> list[tuple[int, int, str]]:
-    """An order for people: rack-2 before rack-10."""
-    import re
-
-    parts = (part for part in re.split(r"(\d+)", name) if part)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
-
-
 def note(message: str) -> None:
     """A remark beside the answer, for people: it goes to stderr."""
     click.echo(message, err=True)

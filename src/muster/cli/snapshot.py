@@ -31,6 +31,7 @@ def command(file: Path | None, kubeconfig: Path | None, context: str | None) -> 
 
         muster snapshot > cluster.json.gz
     """
+    from muster.certificates import write_private
     from muster.scheduler.simulation.snapshot import encode
 
     if file is None and sys.stdout.isatty():
@@ -50,7 +51,7 @@ def command(file: Path | None, kubeconfig: Path | None, context: str | None) -> 
         sys.stdout.buffer.write(data)
     else:
         try:
-            file.write_bytes(data)
+            write_private(file, data)
         except OSError as error:
             raise exits.Failure(f"{file} cannot be written: {error.strerror}", exits.BAD_INPUT) from error
     counts = ", ".join(f"{len(found)} {kind}" for kind, found in sorted(snapshot.objects.items()) if found)

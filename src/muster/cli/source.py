@@ -7,7 +7,6 @@ that is given the cluster's objects. They write nothing to the cluster.
 from __future__ import annotations
 
 import asyncio
-import gzip
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +14,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from muster.cli import exits, progress
+from muster.cli import progress
 from muster.cli.option_groups import grouped
+from muster.views.schedulers import read_snapshot, scheduler_for
 
 if TYPE_CHECKING:
     from muster.cli.progress import Bar
     from muster.client.protocol import Client
     from muster.scheduler.cycle.scheduler import Scheduler
-    from muster.scheduler.runtime.config import Config
     from muster.scheduler.simulation.snapshot import Snapshot
 
 T = TypeVar("T")
 _FILE = click.Path(dir_okay=False, path_type=Path)
-MOST_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +85,3 @@ options = grouped(
     click.option("--kubeconfig", type=_FILE, help="Kubeconfig; default: KUBECONFIG or ~/.kube/config."),
     click.option("--context", default=None, help="Context of the kubeconfig."),
 )
-
-
-def read_snapshot(path: Path) -> Snapshot:
-    """Read a snapshot file, gzipped or plain."""
-    from muster.scheduler.simulation.snapshot import BadSnapshot, decode
-
-    try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            with gzip.open(path) as packed:
-                data = packed.read(MOST_BYTES)
-        return decode(data)
-    except (OSError, EOFError) as error:
-        raise exits.Failure(f"{path}: {error}", exits.BAD_INPUT) from error
-    except BadSnapshot as error:
-        raise exits.Failure(f"{path}: {error}", exits.BAD_INPUT) from error
-
-
-def config_for(snapshot: Snapshot) -> Config:
-    """The default profile for every scheduler name of the pods, so that every pending pod is scheduled."""
-    from muster.scheduler.runtime.config import default_config
-
-    return default_config(*sorted({*snapshot.schedulers, "default-scheduler", "muster"}))
-
-
-def scheduler_for(snapshot: Snapshot, bar: Bar | None = None) -> Scheduler:
-    """A scheduler that has been given the cluster's objects."""
-    from muster.scheduler.simulation.snapshot import scheduler_of
-
-    if bar is None:
-        return scheduler_of(snapshot, config_for(snapshot))
-    total = len(snapshot)
-    return scheduler_of(snapshot, config_for(snapshot), lambda events: bar.through(events, "Taking it in", total))

@@ -2,46 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
-import msgspec
-import numpy as np
 
 from muster.cli import exits, live, output, source
 from muster.scheduler.status.messages import count_text, short_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.scheduler.cache.arrays import Bools, Ints
-    from muster.scheduler.cycle.scheduler import Scheduler
-    from muster.scheduler.cycle.view import SchedulerView
-
-LEVELS = ("topology.kubernetes.io/zone", "topology.muster.dev/block", "topology.muster.dev/rack")
-GPU = "nvidia.com/gpu"
-HOSTNAME = "kubernetes.io/hostname"
-
-
-class Domain(msgspec.Struct, frozen=True, rename="camel"):
-    """One domain, as `-o json` prints it. `seats` is the largest gang of the asked shape that fits inside."""
-
-    key: str
-    value: str  # empty for nodes without the label
-    depth: int
-    nodes: int
-    free_nodes: int
-    seats: int
-    used: dict[str, str]
-
-
-class TopologyMap(msgspec.Struct, frozen=True, rename="camel"):
-    """The JSON of `muster topology -o json`."""
-
-    pod: dict[str, str]
-    total_seats: int
-    largest: dict[str, int]
-    places: tuple[Domain, ...]
+from muster.views.topology import GPU, HOSTNAME, Domain, TopologyMap, topology
 
 
 @click.command(name="topology")
@@ -91,59 +56,6 @@ def _check(asked: dict[str, str]) -> None:
             raise click.UsageError(f"{amount!r} is no amount of {name}; for instance: 4, 500m, 64Gi") from None
 
 
-def topology(
-    scheduler: Scheduler, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None, *, each_node: bool = False
-) -> TopologyMap:
-    """Count seats by domain at every level. A cluster without known levels is shown node by node."""
-    view = scheduler.view()
-    for key in keys:
-        if view.has_nodes and not (view.labels(key) > 0).any():
-            raise exits.Failure(f'no node has the label "{key}"', exits.BAD_INPUT)
-    levels = list(keys) or [key for key in LEVELS if (view.labels(key) > 0).any()]
-    if (each_node or not levels) and HOSTNAME not in levels:
-        levels.append(HOSTNAME)
-    pod = asked or _default_pod(view)
-    seats = view.seats(pod)
-    largest: dict[str, int] = {}
-    for key in dict.fromkeys([*levels, HOSTNAME]):
-        sums = np.bincount(view.labels(key), weights=seats)[1:]
-        largest[key] = int(sums.max()) if len(sums) else 0
-    domains = tuple(_domains(view, levels, list(pod), 0, view.nodes, seats))
-    return TopologyMap(pod, int(seats.sum()), largest, domains)
-
-
-def _default_pod(view: SchedulerView) -> dict[str, str]:
-    amounts = view.allocatable(GPU)
-    most = int(amounts.max()) if amounts is not None and len(amounts) else 0
-    return {GPU: str(most)} if most else {"cpu": "1"}
-
-
-def _domains(
-    view: SchedulerView, levels: list[str], resources: list[str], depth: int, inside: Bools, seats: Ints
-) -> Iterator[Domain]:
-    if depth == len(levels):
-        return
-    key = levels[depth]
-    column = view.labels(key)
-    found = {int(value): view.label_value(key, int(value)) if value else "" for value in np.unique(column[inside])}
-    for value, name in sorted(found.items(), key=lambda item: (not item[1], output.natural(item[1]))):
-        here = inside & (column == value)
-        free = int((seats[here] > 0).sum())
-        yield Domain(key, name, depth, int(here.sum()), free, int(seats[here].sum()), _used(view, resources, here))
-        yield from _domains(view, levels, resources, depth + 1, here, seats)
-
-
-def _used(view: SchedulerView, resources: list[str], here: Bools) -> dict[str, str]:
-    """Of the resources that were asked for, how much is in use and how much there is; memory in GiB."""
-    used: dict[str, str] = {}
-    for name in resources:
-        total, requested = view.allocatable(name), view.requested(name)
-        if total is not None and requested is not None:
-            divisor = {"cpu": 1000, "memory": 1 << 30}.get(name, 1)
-            used[name] = f"{int(requested[here].sum()) // divisor}/{int(total[here].sum()) // divisor}"
-    return used
-
-
 def screen(found: TopologyMap, width: int) -> str:
     """The domains as text, levels indented: a bar for what is in use, and the seats that are left."""
     asked = ", ".join(f"{amount} {short_key(name)}" for name, amount in found.pod.items())
@@ -168,7 +80,10 @@ def _where(key: str) -> str:
 
 def _seats(domain: Domain) -> str:
     seats = count_text(domain.seats, "seat")
-    return seats if domain.key == HOSTNAME else f"{seats} on {domain.free_nodes} of {count_text(domain.nodes, 'node')}"
+    kept = "".join(f", {number} kept for {name}" for name, number in domain.kept.items())
+    if domain.key == HOSTNAME:
+        return f"{seats}{kept}"
+    return f"{seats} on {domain.free_nodes} of {count_text(domain.nodes, 'node')}{kept}"
 
 
 def _bar(text: str, cells: int) -> str:

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from muster.cli import exits, output
 
 if TYPE_CHECKING:
-    from muster.cli.documents import Document
+    from muster.views.documents import Document
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from muster.cli.scalars import resolve
+from muster.views.scalars import resolve
 
 _Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 

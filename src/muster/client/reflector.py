@@ -87,7 +87,7 @@ class Reflector:
         self._label_selector = label_selector
         self._one_by_one = convert is not None
         self._version = ""
-        self._order = 0  # the version as a number, 0 if it is none
+        self.order = 0  # the newest version as a number, 0 if it is none
         self._backoff = Backoff(clock, first=0.2, most=30.0)
 
     async def run(self) -> None:
@@ -166,7 +166,7 @@ class Reflector:
         """One event. A version that is not newer than the last one was delivered before."""
         version = event.resource_version
         order = int(version) if version.isdigit() else 0
-        if order and order <= self._order:
+        if order and order <= self.order:
             return
         if event.type != "BOOKMARK":
             obj = self._decoded(event.object) if self._one_by_one else event.object
@@ -175,7 +175,7 @@ class Reflector:
                     self._store.delete(obj)
                 else:
                     self._store.update(obj)
-        self._version, self._order = version or self._version, order or self._order
+        self._version, self.order = version or self._version, order or self.order
 
     async def _pause(self, error: Exception) -> None:
         self.trouble = self._text(error)
@@ -192,7 +192,7 @@ class Reflector:
 
     def _moved_to(self, version: str) -> None:
         self._version = version
-        self._order = int(version) if version.isdigit() else 0
+        self.order = int(version) if version.isdigit() else 0
 
     def _text(self, error: Exception) -> str:
         return error_text(error, "list and watch", self.resource.plural, self.resource.group)

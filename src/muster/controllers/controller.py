@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from muster.api.errors import ApiError
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.api.resources import Resource
 from muster.client.clock import Clock
 from muster.client.protocol import Client
@@ -32,6 +33,7 @@ class Context:
     informers: Informers
     clock: Clock
     collections: tuple[Resource, ...] = ()  # every resource that can be listed, watched and deleted
+    gates: FeatureGates = DEFAULT
 
 
 class Controller(ABC):
@@ -77,6 +79,7 @@ class Controller(ABC):
     async def _work(self) -> None:
         while True:
             key = await self.queue.get()
+            await asyncio.sleep(0)  # neither a full queue nor a reconciliation without waiting holds the loop
             try:
                 await self._reconcile_once(key)
             finally:

@@ -14,7 +14,7 @@ from muster.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from muster.client.clock import seconds_of, timestamp
 from muster.controllers.adoption import adopt, orphans_of, selects
 from muster.controllers.controller import Controller
-from muster.controllers.job_group import safe_hash
+from muster.controllers.job_group_objects import safe_hash
 from muster.controllers.objects import UnstructuredObject, controller_of
 from muster.controllers.pod_control import controller_reference
 from muster.controllers.status import JSON, condition, with_condition, write_status

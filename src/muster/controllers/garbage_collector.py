@@ -1,7 +1,8 @@
 """The garbage collector: deletes objects whose owners are gone, and works off the finalizers of propagation policies.
 
 Reads only metadata, of every kind the server has. An owner counts as absent only when a GET says so, because a watch
-may be behind.
+may be behind. A group that is being deleted stays until its members have ended (`podgroup_protection`); members that
+have no other owner go now, or both would wait for each other for ever.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from muster.api.errors import ApiError
+from muster.api.groups import COMPOSITE_PROTECTION, POD_GROUP_PROTECTION
 from muster.api.resources import Resource
 from muster.api.types import ObjectMeta, OwnerReference
 from muster.controllers.controller import Controller
@@ -23,6 +25,7 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _IGNORED = frozenset((("", "events"), ("events.k8s.io", "events")))
 _REMEMBERED = 4096
+_PROTECTED = frozenset((POD_GROUP_PROTECTION, COMPOSITE_PROTECTION))
 
 Item = tuple[str, str, str, str]  # group, plural, namespace, name
 
@@ -116,9 +119,14 @@ class GarbageCollector(Controller):
         elif FOREGROUND in finalizers:
             blocking = [(kind, child) for kind, child in dependents if _blocks(child, metadata.uid)]
             for kind, child in dependents:
-                self.queue.add(_item(kind, child))
+                # One that waits for its own dependents has been asked to go; its end comes through the watch.
+                if not _deletes_dependents(child):
+                    self.queue.add(_item(kind, child))
             if not blocking:
                 await remove_finalizer(self.client, resource, metadata, FOREGROUND)
+        elif _PROTECTED.intersection(finalizers):
+            for kind, child in dependents:
+                self.queue.add(_item(kind, child))
 
     def _dependents_of(self, uid: str) -> list[tuple[Resource, ObjectMeta]]:
         found: list[tuple[Resource, ObjectMeta]] = []
@@ -139,7 +147,7 @@ class GarbageCollector(Controller):
                 dangling.append(owner)
             elif self._waits_for(owner):
                 waiting.append(owner)
-            else:
+            elif not self._is_held(owner):
                 solid.append(owner)
         if solid:
             if dangling or waiting:
@@ -152,15 +160,25 @@ class GarbageCollector(Controller):
             policy = "Orphan"
         elif waiting and self._dependents.get(metadata.uid):
             policy = "Foreground"
+            circle = any(_deletes_dependents(child) for _, child in self._dependents_of(metadata.uid))
+            if circle and any(owner.block_owner_deletion for owner in metadata.owner_references or ()):
+                # Owners in a circle would wait for each other for ever: no owner waits for this object any more.
+                await self._unblock(resource, metadata)
+                return
         await self._delete(resource, metadata, policy)
 
     def _waits_for(self, owner: OwnerReference) -> bool:
         """Whether the owner is being deleted in the foreground and so waits for its dependents."""
         known = self._uids.get(owner.uid)
-        if known is None:
+        return known is not None and _deletes_dependents(known[1])
+
+    def _is_held(self, owner: OwnerReference) -> bool:
+        """Whether the owner is being deleted and stays only until its members have ended."""
+        known = self._uids.get(owner.uid)
+        if known is None or known[1].deletion_timestamp is None:
             return False
-        metadata = known[1]
-        return metadata.deletion_timestamp is not None and FOREGROUND in (metadata.finalizers or ())
+        finalizers = known[1].finalizers or ()
+        return bool(_PROTECTED.intersection(finalizers)) and ORPHAN not in finalizers
 
     async def _is_absent(self, owner: OwnerReference, namespace: str) -> bool:
         if owner.uid in self._uids:
@@ -183,11 +201,19 @@ class GarbageCollector(Controller):
 
     async def _disown(self, resource: Resource, metadata: ObjectMeta, uids: set[str]) -> None:
         kept = [json_of(each) for each in metadata.owner_references or () if each.uid not in uids]
+        await self._set_owners(resource, metadata, kept)
+
+    async def _unblock(self, resource: Resource, metadata: ObjectMeta) -> None:
+        """Let no owner wait for the end of an object."""
+        owners = [{**json_of(each), "blockOwnerDeletion": False} for each in metadata.owner_references or ()]
+        await self._set_owners(resource, metadata, owners)
+
+    async def _set_owners(self, resource: Resource, metadata: ObjectMeta, owners: list[dict[str, Any]]) -> None:
         patch = {
             "metadata": {
                 "uid": metadata.uid,
                 "resourceVersion": metadata.resource_version,
-                "ownerReferences": kept or None,
+                "ownerReferences": owners or None,
             }
         }
         try:
@@ -219,6 +245,11 @@ def _needs_work(metadata: ObjectMeta) -> bool:
     if metadata.owner_references:
         return True
     return metadata.deletion_timestamp is not None and bool(metadata.finalizers)
+
+
+def _deletes_dependents(metadata: ObjectMeta) -> bool:
+    """Whether an object is being deleted in the foreground: it stays until its dependents are gone."""
+    return metadata.deletion_timestamp is not None and FOREGROUND in (metadata.finalizers or ())
 
 
 def _blocks(child: ObjectMeta, owner_uid: str) -> bool:

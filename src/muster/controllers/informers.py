@@ -55,6 +55,7 @@ class ObjectStore:
         self, client: Client, resource: Resource, clock: Clock, into: type[Any], label_selector: str = ""
     ) -> None:
         self.resource = resource
+        self.served = True  # else it stays empty, and nothing is watched
         self.objects: dict[Key, Any] = {}
         self._reflector = Reflector(client, resource, self, clock, into=into, label_selector=label_selector)
         self.synced = self._reflector.synced
@@ -115,12 +116,23 @@ def _key(obj: Any) -> Key:
 
 
 class Informers:
-    """The stores of all resources that the running controllers watch."""
+    """The stores of all resources that the running controllers watch.
 
-    def __init__(self, client: Client, clock: Clock, whole: frozenset[tuple[str, str]] = frozenset()) -> None:
+    `served` are the resources that the server has, as (group, plural); None: all that are asked for. The store of
+    any other resource is empty and counts as listed, so that a controller of several kinds works for those there are.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        whole: frozenset[tuple[str, str]] = frozenset(),
+        served: frozenset[tuple[str, str]] | None = None,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._whole = whole
+        self._served = served
         self._stores: dict[tuple[str, str], ObjectStore] = {}
 
     def of(self, resource: Resource, label_selector: str = "") -> ObjectStore:
@@ -128,7 +140,10 @@ class Informers:
         key = (resource.group, resource.plural)
         if key not in self._stores:
             into = self._projection(key)
-            self._stores[key] = ObjectStore(self._client, resource, self._clock, into, label_selector)
+            store = self._stores[key] = ObjectStore(self._client, resource, self._clock, into, label_selector)
+            if self._served is not None and key not in self._served:
+                store.served = False
+                store.synced.set()
         return self._stores[key]
 
     def _projection(self, key: tuple[str, str]) -> type[Any]:
@@ -145,7 +160,8 @@ class Informers:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for store in self._stores.values():
-                group.create_task(store.run())
+                if store.served:
+                    group.create_task(store.run())
 
     async def wait_synced(self) -> None:
         for store in list(self._stores.values()):

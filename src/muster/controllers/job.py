@@ -1,8 +1,8 @@
 """Jobs: run pods until enough of them have succeeded, or too many have failed, or time is up.
 
 A pod that is deleted before it ends is replaced and does not count as failed: being preempted is no
-failure. The template's `schedulingGroup` is kept; where the Job itself asks for gang scheduling
-(`spec.scheduling`), `job_group` makes the group first.
+failure. The template's `schedulingGroup` is kept; a Job without one gets a group of its own, which `job_group` makes
+before the first pod.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api.errors import ApiError
-from muster.api.resources import JOBS, PODS
+from muster.api.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
 from muster.client.clock import seconds_of, timestamp
 from muster.controllers.controller import Controller
 from muster.controllers.job_counts import INDEX_LABEL, JobCounts, format_indexes, index_of, parse_indexes
-from muster.controllers.job_group import ensure_group, owner_reference, wants_group
+from muster.controllers.job_group import GroupBlocked, JobGroups, described_by, is_delegated, parent_of
+from muster.controllers.job_group_objects import owner_reference
 from muster.controllers.objects import PodView, UnstructuredObject, controller_of
 from muster.controllers.pod_control import PodControl, pod_from
 from muster.controllers.status import JSON, condition, with_condition, write_status
@@ -22,6 +23,7 @@ from muster.controllers.status import JSON, condition, with_condition, write_sta
 _MANAGER = "kubernetes.io/job-controller"
 _FIRST_BACKOFF = 10.0
 _LONGEST_BACKOFF = 360.0
+_BLOCKED_SECONDS = 30.0  # a Job that waits for a Workload is woken by it; this is the fallback
 
 
 class JobController(Controller):
@@ -33,6 +35,12 @@ class JobController(Controller):
         pods = self.watch(PODS)
         self._control = PodControl(self.client, self.clock, pods, JOBS, self.events)
         self._counts: dict[str, JobCounts] = {}
+        workloads, groups = self.watch(WORKLOADS), self.watch(POD_GROUPS)
+        self.groups = JobGroups(self.client, self.events, self.context.gates, workloads, groups)
+        self._children = self._jobs.index(
+            "delegated-by-parent", lambda job: parent_of(job) if is_delegated(job) else None
+        )
+        workloads.on_change(self._workload_changed)
         pods.on_change(self._pod_changed)
         self._jobs.on_change(self._job_changed)
 
@@ -47,6 +55,14 @@ class JobController(Controller):
     def _job_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self._counts.pop(old.metadata.uid, None)
+            self.groups.forget(old.metadata.uid)
+
+    def _workload_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
+        """The group of a Job whose parent delegates is made from the parent's Workload, and follows it."""
+        workload = new if new is not None else old
+        parent = described_by(workload) if workload is not None else None
+        for job in self._children.get(parent):
+            self.queue.add((job.metadata.namespace, job.metadata.name))
 
     async def reconcile(self, key: tuple[str, str]) -> float | None:
         job: UnstructuredObject | None = self._jobs.get(*key)
@@ -131,7 +147,11 @@ class _Reconciliation:
 
     async def run(self) -> float | None:
         suspended = bool(self.spec.get("suspend"))
-        group = await self._group()
+        try:
+            group = await self._group()
+        except GroupBlocked as blocked:
+            await self.controller.events.warning(JOBS, self.job.metadata, "SchedulingBlocked", str(blocked))
+            return _BLOCKED_SECONDS
         await self._mark_suspended(suspended)
         if not suspended and self.start is None:
             self.start = timestamp(self.now)
@@ -149,12 +169,10 @@ class _Reconciliation:
         return self.again
 
     async def _group(self) -> JSON | None:
-        if not wants_group(self.job):
-            return None
         status = self.job.status
         fresh = not self.pods and not any(status.get(key) for key in ("startTime", "succeeded", "failed"))
         new = fresh and condition(self.conditions, "Suspended") is None
-        return await ensure_group(self.controller.client, self.controller.events, self.job, new)
+        return await self.controller.groups.group_of(self.job, new)
 
     # Conditions
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.api.groups import GROUP
 from muster.api.manifests import CRD_GROUP
 from muster.api.resources import (
@@ -19,6 +20,7 @@ from muster.api.resources import (
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
+    WORKLOADS,
     Resource,
 )
 from muster.client.clock import Clock, SystemClock
@@ -35,6 +37,7 @@ from muster.controllers.namespace import NamespaceDeletion
 from muster.controllers.node_lifecycle import NodeLifecycle
 from muster.controllers.podgroup_protection import PodGroupProtection
 from muster.controllers.replica_set import ReplicaSetController
+from muster.controllers.root_ca_publisher import RootCaPublisher
 from muster.controllers.service_account import DefaultServiceAccount
 
 CONTROLLERS: tuple[type[Controller], ...] = (
@@ -47,6 +50,7 @@ CONTROLLERS: tuple[type[Controller], ...] = (
     ReplicaSetController,
     DeploymentController,
     DefaultServiceAccount,
+    RootCaPublisher,
     NodeLifecycle,
 )
 
@@ -65,6 +69,7 @@ _UNSTRUCTURED = frozenset(
         REPLICA_SETS,
         REPLICATION_CONTROLLERS,
         STATEFUL_SETS,
+        WORKLOADS,
     )
     for group in ((GROUP, CRD_GROUP) if resource.group == GROUP else (resource.group,))
 )
@@ -81,8 +86,10 @@ class ControllerManager:
         which: Iterable[str] | None = None,
         collections: Sequence[Resource] | None = None,
         controllers: Sequence[type[Controller]] = CONTROLLERS,
+        gates: FeatureGates = DEFAULT,
     ) -> None:
         self._kinds = controllers
+        self._gates = gates
         self._client = client
         self._clock = clock or SystemClock()
         self._which = None if which is None else frozenset(which)
@@ -91,11 +98,12 @@ class ControllerManager:
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
-        collections = self._collections
+        collections, served = self._collections, None
         if collections is None:
             collections = await discover(self._client)
-        informers = Informers(self._client, self._clock, _UNSTRUCTURED)
-        context = Context(self._client, informers, self._clock, tuple(collections))
+            served = frozenset((each.group, each.plural) for each in collections)
+        informers = Informers(self._client, self._clock, _UNSTRUCTURED, served)
+        context = Context(self._client, informers, self._clock, tuple(collections), self._gates)
         self.controllers = [make(context) for make in self._kinds if self._which is None or make.name in self._which]
         for controller in self.controllers:
             controller.setup()

@@ -1,4 +1,8 @@
-"""A work queue of keys: each is processed by one worker at a time, again if added meanwhile, later after a failure."""
+"""A work queue of keys: each is processed by one worker at a time, again if added meanwhile, later after a failure.
+
+A key that comes back too often, whoever adds it, has to wait: a reconciliation that asks for itself again and again
+must not keep the event loop from everybody else.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from muster.client.clock import Clock
 
 _FIRST_DELAY = 0.05
 _LONGEST_DELAY = 30.0
+_MOST_A_SECOND = 50  # reconciliations of one key; beyond that it waits for the next second
 
 
 class WorkQueue:
@@ -24,9 +29,15 @@ class WorkQueue:
         self._failures: dict[Hashable, Backoff] = {}
         self._timers: dict[Hashable, tuple[float, asyncio.Task[None]]] = {}
         self._available = asyncio.Event()
+        self._second = 0.0  # when the count of `_taken` began
+        self._taken: dict[Hashable, int] = {}
 
     def add(self, key: Hashable) -> None:
         if key in self._waiting:
+            return
+        rest = self._rest_of_second()
+        if self._taken.get(key, 0) >= _MOST_A_SECOND:
+            self.add_after(key, rest)
             return
         self._waiting.add(key)
         if key not in self._active:
@@ -65,7 +76,17 @@ class WorkQueue:
         key = self._ready.popleft()
         self._waiting.discard(key)
         self._active.add(key)
+        self._rest_of_second()
+        self._taken[key] = self._taken.get(key, 0) + 1
         return key
+
+    def _rest_of_second(self) -> float:
+        """What is left of the second in which reconciliations are counted; when it is over the count starts anew."""
+        now = self._clock.now()
+        if not self._second <= now < self._second + 1.0:
+            self._second = now
+            self._taken.clear()
+        return self._second + 1.0 - now
 
     def done(self, key: Hashable) -> None:
         self._active.discard(key)

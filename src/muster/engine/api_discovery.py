@@ -45,12 +45,17 @@ class UnsupportedServer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServedApis:
-    """The resources to watch by kind, how groups are served, and what to tell the operator."""
+    """The resources to watch by kind, how groups are read, and what to tell the operator.
+
+    `group_kinds` are those that the server serves, also where a gate keeps the scheduler from reading them: whoever
+    protects groups from deletion goes on doing it.
+    """
 
     groups: str
     resources: dict[str, Resource]
     events: bool = True
     notes: list[str] = field(default_factory=list[str])
+    group_kinds: tuple[Resource, ...] = ()
 
     def resource(self, kind: str) -> Resource:
         return self.resources[kind]
@@ -91,18 +96,16 @@ async def discover(client: Client, gates: FeatureGates = feature.DEFAULT) -> Ser
             resources[each.kind] = each
         else:
             notes.append(f"{each.plural} in {each.api_version} is not served: what depends on it is not considered")
-    groups, kinds = _groups(serves, gates, notes)
-    resources.update({each.kind: each for each in kinds})
+    groups, group_kinds = _groups(serves)
+    groups, read = _read(groups, group_kinds, gates, notes)
+    resources.update({each.kind: each for each in read})
     if not serves(r.EVENTS):
         notes.append("events.k8s.io/v1 is not served: no events are recorded")
-    return ServedApis(groups, resources, serves(r.EVENTS), notes)
+    return ServedApis(groups, resources, serves(r.EVENTS), notes, group_kinds)
 
 
-def _groups(serves: Callable[[Resource], bool], gates: FeatureGates, notes: list[str]) -> tuple[str, list[Resource]]:
+def _groups(serves: Callable[[Resource], bool]) -> tuple[str, tuple[Resource, ...]]:
     """How groups are served, best first, and the resources that carry them."""
-    if not gates.enabled(feature.GANG_SCHEDULING):
-        notes.append("gang scheduling is switched off: members of groups are scheduled one by one")
-        return NONE, []
     choices = (
         (NATIVE, _in(GROUP, "v1beta1", "v1beta1")),
         (NATIVE, _in(GROUP, HUB, HUB)),
@@ -111,15 +114,29 @@ def _groups(serves: Callable[[Resource], bool], gates: FeatureGates, notes: list
     )
     for groups, kinds in choices:
         if serves(kinds[0]):
-            trees = gates.enabled(feature.COMPOSITE)
-            if trees and not serves(kinds[-1]):
-                notes.append("CompositePodGroup is not served: hierarchies of groups cannot be scheduled")
-            return groups, [each for each in kinds if serves(each) and (trees or each is not kinds[-1])]
-    notes.append(
-        "no PodGroup API is served: every pod is scheduled on its own. Enable GenericWorkload with "
-        f"--runtime-config={GROUP}/v1beta1=true on the API server, or install Muster's CRDs (muster install --crds)"
-    )
-    return NONE, []
+            return groups, tuple(each for each in kinds if serves(each))
+    return NONE, ()
+
+
+def _read(
+    groups: str, kinds: tuple[Resource, ...], gates: FeatureGates, notes: list[str]
+) -> tuple[str, tuple[Resource, ...]]:
+    """What the gates let the scheduler read of the groups that are served."""
+    if not gates.enabled(feature.GANG_SCHEDULING):
+        notes.append("gang scheduling is switched off: members of groups are scheduled one by one")
+        return NONE, ()
+    if groups == NONE:
+        notes.append(
+            "no PodGroup API is served: every pod is scheduled on its own. Enable GenericWorkload with "
+            f"--runtime-config={GROUP}/v1beta1=true on the API server, or install Muster's CRDs (muster install --crds)"
+        )
+        return NONE, ()
+    if not gates.enabled(feature.COMPOSITE):
+        notes.append("CompositePodGroup is switched off: parents are ignored, each PodGroup is scheduled on its own")
+        return groups, tuple(each for each in kinds if each.kind != r.COMPOSITE_POD_GROUPS.kind)
+    if r.COMPOSITE_POD_GROUPS.kind not in {each.kind for each in kinds}:
+        notes.append("CompositePodGroup is not served: hierarchies of groups cannot be scheduled")
+    return groups, kinds
 
 
 def _in(group: str, pod_groups: str, workloads: str) -> list[Resource]:

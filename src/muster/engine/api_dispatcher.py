@@ -13,7 +13,7 @@ from muster.api.groups import DISRUPTION_TARGET
 from muster.api.types import Pod
 from muster.client.clock import Clock
 from muster.client.protocol import Client
-from muster.engine.api_calls.binding import BindingCall
+from muster.engine.api_calls.binding import BindConditions, BindingCall
 from muster.engine.api_calls.call import ApiCall, Barrier
 from muster.engine.api_calls.event import DecidedEvents
 from muster.engine.api_calls.eviction import EvictionCall
@@ -62,6 +62,7 @@ class ApiDispatcher:
         events: DecidedEvents,
         clock: Clock,
         report: Callable[[Event], None],
+        bind_conditions: BindConditions,
     ) -> None:
         self._client = client
         self._served = served
@@ -70,6 +71,7 @@ class ApiDispatcher:
         self._events = events
         self._clock = clock
         self._report = report
+        self._bind_conditions = bind_conditions
         self._announcing: set[ApiCall] = set()  # DisruptionTargets and nominations that are not known to be written
         self._barrier: Barrier | None = None
         self.volume_gate = VolumeBindGate(latest.look, self._bind, report)
@@ -118,7 +120,7 @@ class ApiDispatcher:
         return pod is not None and pod.spec.scheduling_group is not None
 
     def _bind(self, decision: Bind) -> None:
-        call = BindingCall(decision, self._client, self._clock, self._report)
+        call = BindingCall(decision, self._client, self._clock, self._report, self._bind_conditions)
         for queued in self._queue.queued(call.key):
             if isinstance(queued, StatusPatchCall):
                 queued.conditions.pop(POD_SCHEDULED, None)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from muster.api.resources import PODS
+from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
 from muster.api.types import Pod
 from muster.client.clock import Clock
 from muster.client.event_recorder import EventRecorder, SeriesFormat
 from muster.client.protocol import Client
+from muster.engine.api_calls.binding import BindConditions
+from muster.engine.api_calls.binding_rights import BindingRights
 from muster.engine.api_calls.event import DecidedEvents
 from muster.engine.api_discovery import ServedApis
 from muster.engine.api_dispatcher import ApiDispatcher
+from muster.engine.binding_lease import BindingLease
 from muster.engine.call_queue import CallQueue
 from muster.engine.decision_log import DecisionLog
 from muster.engine.event_source import EventSource
 from muster.engine.group_membership import membership
+from muster.engine.ignored_fields import hide_gated_fields
 from muster.engine.inbox import Inbox
 from muster.engine.latest_objects import LatestObjects
 from muster.engine.leader_election import Elector
 from muster.engine.lease_thread import ElectorThread
 from muster.engine.metrics import Metrics
 from muster.engine.settings import Settings
-from muster.scheduler.interface.decisions import RecordEvent
+from muster.scheduler.interface.decisions import Bind, RecordEvent
 from muster.scheduler.interface.keys import ObjectRef
 
 
@@ -41,6 +45,8 @@ class Surroundings:
     latest: LatestObjects
     profile_of: Callable[[ObjectRef], str]
     metrics: Metrics
+    profiles: Collection[str]
+    bind_fault: Callable[[Bind], str]  # why a bind must not be sent any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class EngineParts:
     elector: Elector | ElectorThread | None
     writer: Client  # refuses to write while the lease is not surely ours
     queue: CallQueue
+    binding_lease: BindingLease | None
     dispatcher: ApiDispatcher
     decision_log: DecisionLog | None
 
@@ -61,20 +68,26 @@ def build(served: ServedApis, given: Surroundings) -> EngineParts:
     settings, clock = given.settings, given.clock
     elector = _elector(given)
     writer = given.client.fenced(elector.guard) if elector is not None else given.client
-    queue = CallQueue(settings.limits, given.inbox.crashed, given.metrics.call_ended)
+    queue = CallQueue(settings.limits, given.inbox.crashed, given.metrics.call_ended, given.inbox.wakeup.set)
     events = DecidedEvents(
         EventRecorder(writer, clock, SeriesFormat(settings.instance)),
         api_version=served.api_version,
         profile_of=given.profile_of,
         enabled=served.events,
     )
-    dispatcher = ApiDispatcher(writer, served, queue, given.latest, events, clock, given.inbox.report)
+    lease = _binding_lease(given, writer)
+    conditions = BindConditions(BindingRights(clock), lease, given.bind_fault)
+    dispatcher = ApiDispatcher(writer, served, queue, given.latest, events, clock, given.inbox.report, conditions)
+    sources = _sources(served, given, dispatcher)
+    if lease is not None:
+        lease.follow(sources[PODS.kind])
     return EngineParts(
         served=served,
-        sources=_sources(served, given, dispatcher),
+        sources=sources,
         elector=elector,
         writer=writer,
         queue=queue,
+        binding_lease=lease,
         dispatcher=dispatcher,
         decision_log=_decision_log(given),
     )
@@ -89,6 +102,12 @@ def _elector(given: Surroundings) -> Elector | ElectorThread | None:
     return ElectorThread(given.connect_leases, election, given.clock)
 
 
+def _binding_lease(given: Surroundings, writer: Client) -> BindingLease | None:
+    if not given.settings.share_cluster:
+        return None
+    return BindingLease(writer, given.profiles, given.clock)
+
+
 def _sources(served: ServedApis, given: Surroundings, dispatcher: ApiDispatcher) -> dict[str, EventSource]:
     latest = given.latest
 
@@ -98,6 +117,13 @@ def _sources(served: ServedApis, given: Surroundings, dispatcher: ApiDispatcher)
         dispatcher.record(RecordEvent(about, "Warning", "PodGroupLabelChanged", "Scheduling", note))
 
     members = membership(served.groups, label_changed)
+
+    hide = hide_gated_fields(given.settings.gates)
+    adjust: dict[str, Callable[[Any], Any] | None] = {
+        PODS.kind: members,
+        POD_GROUPS.kind: hide,
+        COMPOSITE_POD_GROUPS.kind: hide,
+    }
 
     def forget_pod(uid: str) -> None:
         members.forget(uid)
@@ -110,7 +136,7 @@ def _sources(served: ServedApis, given: Surroundings, dispatcher: ApiDispatcher)
             given.inbox.report,
             given.clock,
             known=latest.watched(kind),
-            adjust=members if kind == PODS.kind else None,
+            adjust=adjust.get(kind),
             forget=forget_pod if kind == PODS.kind else None,
         )
         for kind, resource in served.resources.items()

@@ -1,8 +1,10 @@
 """Starts API calls in order: calls to one object one at a time, binds before statuses before events, so many at once.
 
 Calls to one object start in the order they were submitted; a status patch that has not started yet takes over the next
-one for the same object. Between objects there is no order, except that a call can wait behind a `Barrier`: a set of
-earlier calls that must have ended first. Dependencies only point to earlier calls, so there is no deadlock.
+one for the same object. That the minimum of a group is bound goes before everything else: after the answer to a bind
+nothing is started before the scheduler has had the chance to say so. Between objects there is no order, except that a
+call can wait behind a `Barrier`: a set of earlier calls that must have ended first. Dependencies only point to earlier
+calls, so there is no deadlock.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 class ConcurrencyLimits:
     """How many calls of each rank may be in flight at once."""
 
+    scheduled: int = 16  # that a group's minimum is bound
     binds: int = 64
     statuses: int = 16
     events: int = 4
@@ -34,7 +37,8 @@ class CallQueue:
     """Runs the submitted calls.
 
     `crashed` is told of an exception that no call should raise, `finished` of every call that ended: its type, its
-    error and how long it took.
+    error and how long it took. `wake` wakes the task that hears the answers to binds: after one nothing is started
+    before that task has said `start`.
     """
 
     def __init__(
@@ -42,13 +46,16 @@ class CallQueue:
         limits: ConcurrencyLimits,
         crashed: Callable[[BaseException], None],
         finished: Callable[[str, str, float], None] | None = None,
+        wake: Callable[[], None] | None = None,
     ) -> None:
-        self._limits = (limits.binds, limits.statuses, limits.events)
+        self._limits = (limits.scheduled, limits.binds, limits.statuses, limits.events)
         self._crashed = crashed
         self._finished = finished
+        self._wake = wake
+        self._held = False
         self._queues: dict[CallKey, deque[ApiCall]] = {}
-        self._ready: tuple[deque[ApiCall], deque[ApiCall], deque[ApiCall]] = (deque(), deque(), deque())
-        self._running = [0, 0, 0]
+        self._ready: list[deque[ApiCall]] = [deque() for _ in self._limits]
+        self._running = [0 for _ in self._limits]
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -63,7 +70,7 @@ class CallQueue:
         if after is not None:
             if not after.open:
                 after.waiting.append(call)
-        elif queue and not queue[-1].started and queue[-1].merge(call):
+        elif queue and not queue[-1].started and self._merge(queue[-1], call):
             return queue[-1]
         queue.append(call)
         self._idle.clear()
@@ -71,6 +78,26 @@ class CallQueue:
             self._offer(call)
             self._start_ready()
         return call
+
+    def hold(self) -> None:
+        """Start nothing before `start`: what is submitted together may become one call."""
+        self._held = True
+
+    def start(self) -> None:
+        """Start what is ready, as far as the limits allow."""
+        self._held = False
+        self._start_ready()
+
+    def _merge(self, earlier: ApiCall, later: ApiCall) -> bool:
+        """Let an earlier call do the work of a later one; it is as urgent as the more urgent of them."""
+        rank = earlier.rank
+        if not earlier.merge(later):
+            return False
+        if earlier.rank != rank and earlier in self._ready[rank]:
+            self._ready[rank].remove(earlier)
+            self._offer(earlier)
+            self._start_ready()
+        return True
 
     def queued(self, key: CallKey) -> list[ApiCall]:
         """The calls to an object that have not started."""
@@ -87,6 +114,7 @@ class CallQueue:
         """Wait until the calls of these ranks that are in flight or ready have ended."""
         chosen = list(ranks)
         while any(self._running[rank] or self._ready[rank] for rank in chosen):
+            self.start()
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def settled(self) -> None:
@@ -118,7 +146,7 @@ class CallQueue:
             self._ready[call.rank].append(call)
 
     def _start_ready(self) -> None:
-        if self._closed:
+        if self._closed or self._held:
             return
         for rank, ready in enumerate(self._ready):
             limit = self._limit(rank)
@@ -126,8 +154,8 @@ class CallQueue:
                 self._start(ready.popleft())
 
     def _limit(self, rank: int) -> int:
-        """While more urgent calls are in flight, the others go on, but at a quarter of their limit."""
-        urgent = any(self._running[:rank]) or any(self._ready[:rank])
+        """While binds or more urgent calls are in flight, the others go on, but at a quarter of their limit."""
+        urgent = rank > BIND and (any(self._running[BIND:rank]) or any(self._ready[BIND:rank]))
         whole = self._limits[rank]
         return max(1, whole // 4) if urgent else whole
 
@@ -166,7 +194,11 @@ class CallQueue:
             del self._queues[call.key]
         for barrier in call.barriers:
             self._passed(barrier, error)
-        self._start_ready()
+        if call.rank != BIND or self._wake is None:
+            self._start_ready()
+        else:
+            self._held = True
+            self._wake()
         if not self._queues:
             self._idle.set()
 

@@ -13,6 +13,7 @@ from muster.api.resources import Resource
 from muster.client.paging import list_all
 from muster.client.protocol import Client
 from muster.engine.api_discovery import CRDS, discover
+from muster.engine.changeable_fields import changeable_fields
 from muster.engine.event_source import to_hub
 from muster.engine.group_membership import ByField, ByLabel
 from muster.scheduler.interface.events import KINDS
@@ -30,7 +31,7 @@ async def take_snapshot(client: Client, taken_at: str = "") -> Snapshot:
     member = ByLabel(lambda pod, why: None) if served.groups == CRDS else ByField()
     objects["Pod"] = [member(pod) for pod in objects.get("Pod", ())]
     schedulers = sorted({pod.spec.scheduler_name for pod in objects["Pod"] if pod.spec.scheduler_name})
-    return Snapshot(objects, tuple(schedulers), taken_at)
+    return Snapshot(objects, tuple(schedulers), taken_at, await changeable_fields(client, served.groups))
 
 
 def _listed(answers: Iterable[tuple[Resource, list[Any] | BaseException]]) -> Iterable[tuple[str, list[Any]]]:

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from muster.api.errors import ApiError
-from muster.api.gates import GANG_SCHEDULING
 from muster.client.backoff import Backoff
 from muster.client.clock import Clock, MonotonicClock
 from muster.client.protocol import Client
@@ -26,6 +25,7 @@ from muster.engine.scheduling_loop import SchedulingLoop
 from muster.engine.settings import Settings
 from muster.logs import V, keys
 from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface.decisions import Bind
 from muster.scheduler.runtime.config import Config
 from muster.scheduler.simulation.decision_log import SchedulerProtocol
 
@@ -37,6 +37,10 @@ OTHER_SCHEDULER_PERIOD = 10.0
 
 class AnotherSchedulerActive(Exception):
     """Another scheduler serves the scheduler name that this one was asked to serve."""
+
+
+def _no_fault(bind: Bind) -> str:
+    return ""
 
 
 LeaderTask = Callable[[Client, ServedApis], Awaitable[None]]
@@ -63,10 +67,7 @@ class Engine:
     ) -> None:
         self.settings = settings or Settings()
         self.config = config
-        gangs = self.settings.gates.enabled(GANG_SCHEDULING)
-        self.scheduler: SchedulerProtocol = scheduler or Scheduler(
-            config, seed=self.settings.seed, gang_scheduling=gangs
-        )
+        self.scheduler: SchedulerProtocol = scheduler or self._new_scheduler()
         self.ready = asyncio.Event()
         self.served: ServedApis | None = None
         self.stopping = False
@@ -88,8 +89,14 @@ class Engine:
             latest=latest,
             profile_of=profile_of,
             metrics=self.metrics,
+            profiles=config.profiles,
+            bind_fault=self.scheduler.bind_fault if isinstance(self.scheduler, Scheduler) else _no_fault,
         )
+        self._loop: SchedulingLoop | None = None
         self._parts: EngineParts | None = None  # until the API server has been reached
+
+    def _new_scheduler(self) -> Scheduler:
+        return Scheduler(self.config, seed=self.settings.seed, gates=self.settings.gates)
 
     # --- from outside ------------------------------------------------------------------------------
 
@@ -139,12 +146,15 @@ class Engine:
         """Wait until nothing is left to take in, to decide or to write; for tests and simulations."""
         while True:
             await asyncio.sleep(0)
-            if self._parts is None or len(self._inbox) or not self.ready.is_set():
+            if self._parts is None or len(self._inbox) or not self.ready.is_set() or self._is_deciding():
                 await asyncio.sleep(0.001)
             elif self._parts.queue.pending():
                 await self._parts.queue.settled()
             elif (due := self.scheduler.wake_at(self._clock.now())) is None or due > self._clock.now():
                 return
+
+    def _is_deciding(self) -> bool:
+        return self._loop is not None and self._loop.deciding
 
     # --- start -------------------------------------------------------------------------------------
 
@@ -152,7 +162,7 @@ class Engine:
         self.served = await self._discover()
         await self._refuse_active_scheduler()
         parts = self._parts = build(self.served, self._surroundings)
-        view = self.scheduler.view() if isinstance(self.scheduler, Scheduler) else None
+        view = self.scheduler.view if isinstance(self.scheduler, Scheduler) else None
         self.metrics.registry.register(SchedulerCollector(view, parts.queue.pending))
         try:
             await self._run(parts)
@@ -185,7 +195,9 @@ class Engine:
 
     async def _run(self, parts: EngineParts) -> None:
         """All tasks of the engine, until one of them fails or this is cancelled."""
-        loop = SchedulingLoop(self.scheduler, parts, self._inbox, self._clock, self.metrics, self.settings)
+        loop = self._loop = SchedulingLoop(
+            self.scheduler, parts, self._inbox, self._clock, self.metrics, self.settings, self._new_scheduler
+        )
         leader_task: asyncio.Task[None] | None = None
 
         def lease_expired() -> None:
@@ -199,6 +211,10 @@ class Engine:
                 tasks.create_task(source.run())
             if parts.elector is not None:
                 tasks.create_task(parts.elector.run(lease_expired))
+            if parts.binding_lease is not None:
+                tasks.create_task(parts.binding_lease.run())
+            if parts.decision_log is not None:
+                tasks.create_task(parts.decision_log.run())
             if DEFAULT_SCHEDULER in self.config.profiles:
                 tasks.create_task(self._watch_for_active_scheduler())
             if self._leader_task is not None:
@@ -211,6 +227,8 @@ class Engine:
         await task(parts.writer, parts.served)
 
     async def _shut_down(self, parts: EngineParts) -> None:
+        if parts.decision_log is not None:
+            parts.decision_log.close()
         try:
             parts.queue.close()
             async with asyncio.timeout(self.settings.patience):
@@ -218,11 +236,19 @@ class Engine:
         except TimeoutError:
             log.warning("Binds were still under way", extra=keys(count=parts.queue.running(BIND)))
         await parts.queue.cancel()
-        if parts.decision_log is not None:
-            parts.decision_log.close()
+        await self._release_binding_lease(parts)
         if parts.elector is not None:
             self.metrics.leading.labels(parts.elector.election.name).set(0)
             await parts.elector.release()
+
+    async def _release_binding_lease(self, parts: EngineParts) -> None:
+        if parts.binding_lease is None:
+            return
+        try:
+            async with asyncio.timeout(2.0):
+                await parts.binding_lease.release()
+        except (TimeoutError, LeadershipLost):
+            log.log(V(2), "The binding lease expires")
 
     # --- other schedulers --------------------------------------------------------------------------
 

@@ -58,6 +58,11 @@ class EventSource:
         """Why the server cannot be listed or watched at the moment; empty if it can."""
         return self._reflector.trouble
 
+    @property
+    def version(self) -> int:
+        """The newest resource version that the watch has shown; 0 if versions are no numbers."""
+        return self._reflector.order
+
     async def run(self) -> None:
         """Follow the collection until cancelled."""
         await self._reflector.run()

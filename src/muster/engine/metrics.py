@@ -156,6 +156,9 @@ class Metrics:
         self.incoming = LabelledMetric(
             counter("queue_incoming_pods", "Pods that entered the queue.", ("queue", "event"))
         )
+        self.bind_failures = LabelledMetric(
+            counter("bind_failures", "Binds that did not take place, by cause.", ("cause",))
+        )
         self.preemptions = counter("preemption_attempts", "Times that eviction was considered for a pod.")
         self.victims = histogram("preemption_victims", "Victims chosen for one pod.", VICTIMS)
 
@@ -203,6 +206,9 @@ class Metrics:
         self.proofs = counter(
             "infeasibility_proofs", "Proofs of infeasibility by the outcome of their independent check.", ("result",)
         )
+        self.reservation_events = counter(
+            "reservation_events", "Reservations made, moved and ended; pods that overstayed in kept room.", ("event",)
+        )
         self.evaluations = counter(
             "placement_evaluations", "Domains evaluated for pod groups, by outcome.", ("result", "profile")
         )
@@ -241,6 +247,7 @@ class Metrics:
         elif isinstance(event, BindSucceeded):
             self._bound(event.uid, now)
         elif isinstance(event, BindFailed):
+            self.bind_failures.labels(event.cause).inc()
             pod = self._pending.get(event.uid)
             self.attempts.labels("error", pod.profile if pod else "").inc()
         elif isinstance(event, EvictionFailed):
@@ -305,6 +312,11 @@ class Metrics:
         """What became of the proofs of infeasibility of a scheduling cycle."""
         for result, count in results.items():
             self.proofs.labels(result).inc(count)
+
+    def reservations_changed(self, results: dict[str, int]) -> None:
+        """What became of reservations in a scheduling cycle."""
+        for event, count in results.items():
+            self.reservation_events.labels(event).inc(count)
 
     def _condition_set(self, decision: SetCondition, seconds: float) -> None:
         if decision.about.kind == "Pod":

@@ -18,9 +18,11 @@ class Settings:
     gates: FeatureGates = DEFAULT
     limits: ConcurrencyLimits = field(default_factory=ConcurrencyLimits)
     election: Election | None = None  # None: no one else is there to lead
+    share_cluster: bool = False  # bind under the lease that Musters share
     seed: int = 0
     instance: str = field(default_factory=lambda: f"muster-{socket.gethostname()}")
     decision_log: Path | None = None
+    decision_log_size: int = 256 << 20  # bytes of all its segments together
     tune_gc: bool = False  # freeze what the first lists brought, collect seldom
     patience: float = 10.0  # how long a stop waits for binds under way
     most_events: int = 5000  # taken in before the loop lets others run

@@ -43,7 +43,8 @@ class Heartbeat:
         nodes = self._powered()
         now = self._clock.now()
         every = interval(len(nodes))
-        due = [each for each in nodes if now - self._renewed.get(each[0], 0.0) >= every]
+        # A renewal in the future was made before the clock was set back.
+        due = [each for each in nodes if not 0.0 <= now - self._renewed.get(each[0], 0.0) < every]
         due.sort(key=lambda each: self._renewed.get(each[0], 0.0))
         pace = max(_RENEWALS_PER_SECOND, _AT_ONCE)
         for start in range(0, min(len(due), pace), _AT_ONCE):

@@ -6,6 +6,8 @@ outlives the process.
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +15,7 @@ from pathlib import Path
 from muster.api import gates as feature_gates
 from muster.api.errors import ApiError
 from muster.api.gates import FeatureGates
-from muster.api.resources import CONFIG_MAPS, Resource
+from muster.api.resources import CONFIG_MAPS, ENDPOINT_SLICES, SERVICES, Resource
 from muster.certificates import Authority, private_directory
 from muster.client.local import LocalClient
 from muster.client.protocol import Client, Obj
@@ -30,6 +32,9 @@ from muster.server.identifiers import Identifiers, RepeatableIdentifiers
 from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
+
+MOST_OPEN_FILES = 65_536
+FILES_OF_OUR_OWN = 100  # database, logs, pipes, and connections that are still shaking hands
 
 
 class Api:
@@ -71,8 +76,8 @@ class Api:
         try:
             identifiers = RepeatableIdentifiers(store) if repeatable_names else None
             api = cls(store, Credentials(data), gates, tokens, identifiers, clock)
-            for resource, obj in bootstrap_objects():
-                await ensure(api.client, resource, obj)
+            for kind, obj in bootstrap_objects():
+                await ensure(api.client, kind, obj)
             await bootstrap_policy(api.client)
             await publish_authority(api.client, api.credentials.authority.pem.decode())
         except BaseException:
@@ -82,11 +87,12 @@ class Api:
 
     async def serve(self, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None) -> str:
         """Listen with TLS; gives the URL."""
-        self._http = HttpServer(self._gate.admit, self._gate.answer, limits)
+        self._http = HttpServer(self._gate.admit, self._gate.answer, limits or Limits(connections=connection_limit()))
         tls = server_tls(self.credentials.for_server(host), self.credentials.authority.pem)
         await self._http.start(host, port, tls)
         # Who listens on all addresses is reached from here by the loopback address, which the certificate names.
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        await publish_service(self.client, here, self._http.port)
         shown = f"[{here}]" if ":" in here else here
         return f"https://{shown}:{self._http.port}"
 
@@ -96,6 +102,18 @@ class Api:
         if self._http is not None:
             await self._http.stop()
         await self.store.close()
+
+
+def connection_limit() -> int:
+    """Raise the limit of open files as far as the system lets us; how many connections that leaves room for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    files = MOST_OPEN_FILES if files == resource.RLIM_INFINITY else min(files, MOST_OPEN_FILES)
+    return max(16, files - FILES_OF_OUR_OWN)
 
 
 def _open_store(data: Path | None) -> Store:
@@ -108,6 +126,13 @@ def _open_store(data: Path | None) -> Store:
 
 async def ensure(client: Client, resource: Resource, obj: Obj) -> None:
     """Create an object unless it is there already."""
+    meta = obj["metadata"]
+    try:
+        await client.get(resource, meta["name"], meta.get("namespace"))
+        return
+    except ApiError as error:
+        if error.code != 404:
+            raise
     try:
         await client.create(resource, obj)
     except ApiError as error:
@@ -131,6 +156,25 @@ async def publish_authority(client: Client, pem: str) -> None:
     }
     await ensure(client, CONFIG_MAPS, {"metadata": meta})
     await client.patch(CONFIG_MAPS, meta["name"], {"data": data}, meta["namespace"])
+
+
+async def publish_service(client: Client, address: str, port: int) -> None:
+    """Write the Service `kubernetes` and its EndpointSlice, by which programs in a cluster find the API server."""
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]
+    spec = {"clusterIP": "10.96.0.1", "ports": ports, "sessionAffinity": "None", "type": "ClusterIP"}
+    meta = {"name": "kubernetes", "namespace": "default", "labels": labels}
+    await ensure(client, SERVICES, {"metadata": meta, "spec": spec})
+    await client.patch(SERVICES, "kubernetes", {"spec": {"ports": ports}}, "default")
+    endpoints = {
+        "addressType": "IPv6" if ":" in address else "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }
+    slice_meta = {"name": "kubernetes", "namespace": "default", "labels": {"kubernetes.io/service-name": "kubernetes"}}
+    await ensure(client, ENDPOINT_SLICES, {"metadata": slice_meta, **endpoints})
+    changing = {name: value for name, value in endpoints.items() if name != "addressType"}
+    await client.patch(ENDPOINT_SLICES, "kubernetes", changing, "default")
 
 
 def _metrics() -> bytes:

@@ -6,11 +6,13 @@ A component imports its package when it starts, so that a plane without a schedu
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from muster.api.errors import bad_request
 from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
 from muster.server.auth.aggregation import RoleAggregation
@@ -19,6 +21,9 @@ from muster.server.request import Request, Response
 
 if TYPE_CHECKING:
     from muster.controllers.controller import Controller
+    from muster.engine.engine import Engine
+
+log = logging.getLogger(__name__)
 
 
 class Component(ABC):
@@ -28,10 +33,15 @@ class Component(ABC):
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Event | None = None  # until it is this component's turn to start
+
+    def health_error(self) -> str:
+        """Why the component is not ready; empty when it is."""
+        return "" if self._ready is not None and self._ready.is_set() else "not started yet"
 
     async def start(self, client: Client, options: Options) -> None:
         """Start the task and wait until it is ready; raises the error that ended it before."""
-        ready = self.prepare(client, options)
+        ready = self._ready = self.prepare(client, options)
         self.task = asyncio.create_task(self.run(), name=f"plane-{self.name}")
         waiting = asyncio.create_task(ready.wait())
         try:
@@ -63,7 +73,7 @@ class Controllers(Component):
     def prepare(self, client: Client, options: Options) -> asyncio.Event:
         from muster.controllers import ControllerManager
 
-        self._manager = ControllerManager(client)
+        self._manager = ControllerManager(client, gates=options.gates)
         return self._manager.ready
 
     @property
@@ -78,7 +88,7 @@ class Controllers(Component):
 class RoleAggregator(Component):
     """Writes the rules of aggregated cluster roles into the stored objects."""
 
-    name = "role aggregation"
+    name = "role-aggregation"
 
     def __init__(self, authorizer: Authorizer) -> None:
         super().__init__()
@@ -119,9 +129,9 @@ class Nodes(Component):
         """What `kubectl logs` shows: the few lines a simulated kubelet has about a pod."""
         meta = pod["metadata"]
         lines = self._nodes.log(meta["namespace"], meta["name"]).splitlines(keepends=True)
-        tail = request.arg("tailLines")
-        if tail.isdigit():
-            lines = lines[len(lines) - int(tail) :] if int(tail) < len(lines) else lines
+        tail = _lines_asked(request.arg("tailLines"))
+        if tail is not None:
+            lines = lines[max(0, len(lines) - tail) :]
         if not request.flag("timestamps"):
             lines = [line.partition(" ")[2] for line in lines]
         return Response(200, "".join(lines).encode(), "text/plain; charset=utf-8")
@@ -133,6 +143,10 @@ class Scheduler(Component):
     name = "scheduler"
     names = ("default-scheduler", "muster")
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._engine: Engine | None = None  # until it is this component's turn to start
+
     def prepare(self, client: Client, options: Options) -> asyncio.Event:
         from muster.engine import options as read
         from muster.engine.engine import Engine
@@ -141,27 +155,46 @@ class Scheduler(Component):
         given = _scheduler_file(options.scheduler_config)
         named = any(profile.get("schedulerName") for profile in (given or {}).get("profiles") or ())
         whole = read.source(given, () if named else self.names)
-        settings = Settings(gates=options.gates, tune_gc=options.freeze)
-        self._engine = Engine(client, read.config(whole), settings, config_source=whole)
+        settings = Settings(
+            gates=options.gates,
+            share_cluster=options.https,
+            decision_log=options.decision_log,
+            decision_log_size=options.decision_log_size,
+            tune_gc=options.freeze,
+        )
+        config = read.config(whole)
+        for note in config.notes:
+            log.warning("%s: %s", options.scheduler_config, note)
+        self._engine = Engine(client, config, settings, config_source=whole)
         return self._engine.ready
 
     async def run(self) -> None:
+        assert self._engine is not None
         await self._engine.run()
 
     async def stop(self) -> None:
         """Let the binds under way finish first."""
-        if self.task is not None:
+        if self.task is not None and self._engine is not None:
             self._engine.stop()
             await asyncio.wait({self.task}, timeout=self._engine.settings.patience)
         await super().stop()
 
     def health_error(self) -> str:
-        return "; ".join(self._engine.trouble())
+        return super().health_error() if self._engine is None else "; ".join(self._engine.trouble())
 
     def metrics(self) -> bytes:
         from prometheus_client import generate_latest
 
-        return generate_latest(self._engine.metrics.registry)
+        return generate_latest() if self._engine is None else generate_latest(self._engine.metrics.registry)
+
+
+def _lines_asked(text: str) -> int | None:
+    """The value of `tailLines`, a whole number of 64 bits; None without one."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise bad_request(f"tailLines: expected a whole number, 0 or greater, of at most 19 digits; got {text[:40]!r}")
+    return int(text)
 
 
 def _scheduler_file(path: Path | None) -> dict[str, Any] | None:

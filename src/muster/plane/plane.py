@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from muster.client.protocol import Client
+from muster.loop_watch import HeldTimes, LoopWatch
 from muster.plane.api import Api
 from muster.plane.components import Component, Controllers, Nodes, RoleAggregator, Scheduler
 from muster.plane.options import Options
@@ -30,6 +31,8 @@ class Plane:
         self.url = ""
         self._api: Api | None = None
         self._components: list[Component] = []
+        self._held = HeldTimes()
+        self._loop_watch: LoopWatch | None = None
 
     @property
     def api(self) -> Api:
@@ -52,11 +55,15 @@ class Plane:
             clock=options.clock,
         )
         try:
+            self._loop_watch = LoopWatch(self._held.add)
+            self._loop_watch.start()
+            selected = self._selected()  # before anyone can ask how they are
+            self._add_metrics()
             if options.https:
                 self.url = await self._api.serve(options.host, options.port)
                 if options.kubeconfig is not None:
                     self._api.credentials.write_kubeconfig(options.kubeconfig, self.url)
-            for component in self._selected():
+            for component in selected:
                 self._components.append(component)
                 await component.start(self.client, options)
         except BaseException:
@@ -77,10 +84,15 @@ class Plane:
             components.append(nodes)
         if self.options.scheduler:
             scheduler = Scheduler()
-            self.api.hooks.health["scheduler"] = scheduler.health_error
             self.api.hooks.metrics = scheduler.metrics
             components.append(scheduler)
+        for component in components:
+            self.api.hooks.health[component.name] = component.health_error
         return components
+
+    def _add_metrics(self) -> None:
+        own = self.api.hooks.metrics
+        self.api.hooks.metrics = lambda: (own() if own is not None else b"") + self._held.text()
 
     async def wait_idle(self, seconds: float) -> list[Unfinished]:
         """Wait until the controllers are idle; see `muster.plane.idle`. Gives what they have not finished."""
@@ -113,6 +125,9 @@ class Plane:
                 await component.stop()
             except Exception:
                 log.exception("%s did not stop cleanly", component.name)
+        if self._loop_watch is not None:
+            watch, self._loop_watch = self._loop_watch, None
+            await watch.stop()
         if self._api is not None:
             api, self._api = self._api, None
             await api.close()

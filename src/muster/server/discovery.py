@@ -21,6 +21,9 @@ _SUBRESOURCE_VERBS = {
     "eviction": ("create",),
     "token": ("create",),
     "log": ("get",),
+    "exec": ("create", "get"),
+    "attach": ("create", "get"),
+    "portforward": ("create", "get"),
     "finalize": ("update",),
 }
 _SUBRESOURCE_KINDS = {
@@ -28,6 +31,9 @@ _SUBRESOURCE_KINDS = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "attach": ("", "v1", "PodAttachOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
 }
 _ROOT_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version")
 

@@ -51,8 +51,8 @@ class Health:
         checks = {"ping": "", "log": "", "etcd": self._backend.store.failure}
         if page == "readyz":
             checks["shutdown"] = "process is shutting down" if self._backend.closing else ""
-        for name, check in self._backend.hooks.health.items():
-            checks[name] = check()
+        if page != "livez":  # a component that is not ready is no reason to restart the process
+            checks |= {name: check() for name, check in self._backend.hooks.health.items()}
         return checks
 
     def _checked(self, request: Request, page: str, single: str) -> Response | None:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, unquote
 from aiohttp import web
 from multidict import CIMultiDict
 
-from muster.api.errors import ApiError, bad_request, timeout, too_large, too_many_requests
+from muster.api.errors import ApiError, bad_request, timeout, too_large, too_many_requests, unauthorized
 from muster.certificates import Pair
 from muster.server.auth.authentication import CallerCredentials
 from muster.server.error_status import error_response
@@ -46,6 +46,7 @@ class Limits(NamedTuple):
     client_seconds: float = 30.0  # for a client to take what was sent
     idle_seconds: float = 120.0  # for the next request, and for its head to arrive
     head_bytes: int = 16 * 1024  # of one header; 128 headers at most
+    connections: int = 10_000  # open at a time; beyond that idle ones are closed
 
 
 class HttpServer:
@@ -72,6 +73,7 @@ class HttpServer:
             max_field_size=limits.head_bytes,
             lingering_time=1.0,
             logger=log,
+            most_open=limits.connections,
         )
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
@@ -90,6 +92,8 @@ class HttpServer:
         self._listener = self._server = None
 
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
+        connection = cast(_Connection, http.protocol)
+        connection.busy = True
         try:
             return await self._limited(http)
         except ApiError as error:
@@ -98,6 +102,8 @@ class HttpServer:
             if error.code in (408, 413):
                 response.force_close()
             return response
+        finally:
+            connection.busy = False
 
     async def _limited(self, http: web.BaseRequest) -> web.StreamResponse:
         """One request, counted against the limit of its kind unless it may run long."""
@@ -210,6 +216,7 @@ class _Connection(web.RequestHandler):
     """A connection that ends its watch when the client goes away, and answers every error with a Status."""
 
     streaming: asyncio.Task[Any] | None = None
+    busy = False  # with a request
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
@@ -237,16 +244,36 @@ class _Connection(web.RequestHandler):
 class _Server(web.Server):
     """Makes our connections, and knows which are open."""
 
-    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], **options: Any) -> None:
+    def __init__(
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], most_open: int, **options: Any
+    ) -> None:
         super().__init__(handler, **options)
-        self._open: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._most_open = most_open
+        self._open: dict[web.RequestHandler, asyncio.Transport] = {}  # in the order in which they came
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
+        if len(self._open) >= self._most_open:
+            self._close_idle()
         self._open[handler] = transport
+
+    def _close_idle(self) -> None:
+        """Make room for a new connection: close the oldest idle one of the peer that has the most idle ones."""
+        idle: dict[str, list[asyncio.Transport]] = {}
+        for handler, transport in self._open.items():
+            if not cast(_Connection, handler).busy and not transport.is_closing():
+                idle.setdefault(str((transport.get_extra_info("peername") or ("",))[0]), []).append(transport)
+        if not idle:
+            log.warning("%d connections are open and all of them are busy", len(self._open))
+            return
+        peer = max(idle, key=lambda each: len(idle[each]))
+        log.warning(
+            "%d connections are open; closing an idle one of %d from %s", len(self._open), len(idle[peer]), peer
+        )
+        idle[peer][0].abort()
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
@@ -290,8 +317,18 @@ def _credentials(http: web.BaseRequest) -> CallerCredentials:
     if any(name[:12].lower() == "impersonate-" for name in headers):
         found = ((name.lower(), value) for name, value in headers.items())
         impersonate = tuple(pair for pair in found if pair[0].startswith("impersonate-"))
+    if not all(_is_text(value) for _, value in impersonate):
+        raise bad_request("the value of an Impersonate- header is not UTF-8")
+    authorization = headers.get("Authorization", "")
+    if not _is_text(authorization):
+        raise unauthorized()
     subject = certificate["subject"] if certificate else ()
-    return CallerCredentials(subject, headers.get("Authorization", ""), impersonate)
+    return CallerCredentials(subject, authorization, impersonate)
+
+
+def _is_text(value: str) -> bool:
+    """Whether a header was UTF-8: bytes that are not arrive as lone surrogates, which nothing can be compared with."""
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _clean(path: str) -> str:

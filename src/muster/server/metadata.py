@@ -20,6 +20,7 @@ from muster.api.errors import (
     bad_request,
 )
 from muster.api.validation import formats
+from muster.api.validation.meta import validate_expected_duration
 from muster.server.identifiers import Identifiers
 from muster.server.resources.kind import Kind, Obj
 
@@ -166,6 +167,7 @@ def _check_annotations(metadata: Obj) -> list[FieldError]:
             errors.append(FieldError(TYPE_INVALID, "metadata.annotations", value, "must be a string"))
             continue
         total += len(key) + len(value)
+    errors += validate_expected_duration(annotations)
     if total > _MAX_ANNOTATIONS:
         errors.append(
             FieldError(TOO_LONG, "metadata.annotations", detail=f"may not be more than {_MAX_ANNOTATIONS} bytes")

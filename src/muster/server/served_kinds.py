@@ -78,7 +78,7 @@ _KINDS: tuple[Kind, ...] = (
         True,
         short_names=("po",),
         categories=_ALL,
-        subresources=("status", "binding", "eviction", "log"),
+        subresources=("status", "binding", "eviction", "log", "exec", "attach", "portforward"),
         columns=print_core.PODS,
         selectable=selectable.POD,
         graceful=True,

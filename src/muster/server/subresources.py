@@ -1,4 +1,4 @@
-"""The subresources: status, scale, binding, eviction, log, token, finalize."""
+"""The subresources: status, scale, binding, eviction, log, token, finalize; and streams, which no node here serves."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from muster.server.store.records import Record, RevisionMismatchError
 
 Answer = Response | WatchStream
 _RACES = 8
+STREAMS = ("exec", "attach", "portforward")
 _EVICTED = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -59,13 +60,14 @@ class Subresources:
             ("eviction", "create"): self._evict,
             ("log", "get"): self._log,
             ("token", "create"): self._token,
+            **{(stream, verb): self._no_stream for stream in STREAMS for verb in ("get", "create")},
         }
 
     async def answer(self, call: Call) -> Answer:
         route = self._routes.get((call.path.subresource, call.verb))
         if route is None:
             raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-        if call.path.subresource != "log":
+        if call.path.subresource not in ("log", *STREAMS):
             call.form = media.negotiate(call.request.headers.get("accept", ""))._replace(shape="")
         call.dry_run = check_dry_run(call.request)
         return await route(call)
@@ -205,6 +207,12 @@ class Subresources:
         if self._backend.hooks.pod_log is None:
             return Response(200, b"", "text/plain")
         return await self._backend.hooks.pod_log(pod, call.request)
+
+    async def _no_stream(self, call: Call) -> Response:
+        self._record(call)
+        raise bad_request(
+            f"{call.path.subresource}: simulated nodes run no containers, so there is nothing to connect to"
+        )
 
     async def _token(self, call: Call) -> Response:
         wanted, warnings = bodies.decode_as(call.request, "authentication.k8s.io", "v1", "TokenRequest")

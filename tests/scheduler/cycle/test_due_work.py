@@ -60,6 +60,57 @@ def test_pods_of_a_missing_group_are_told_so():
     assert (condition.status, condition.reason) == ("False", "WaitingForPodGroup")
 
 
+def of_pod(world: TestWorld, name: str) -> list[d.RecordEvent]:
+    return [event for event in world.events if (event.about.kind, event.about.name) == ("Pod", name)]
+
+
+def test_a_pod_of_a_missing_group_gets_one_event():
+    world = a_world([a_node("n0")]).add(*pods(2, "nobody")).wait(60)
+    (event,) = of_pod(world, "nobody-1")
+    assert (event.kind, event.reason) == ("Warning", "FailedScheduling")
+    assert event.note == "pod group nobody does not exist"
+
+
+def test_members_of_an_incomplete_gang_say_which_group_and_how_many():
+    world = a_world([a_node("n0", cpu=8)]).add(a_gang("g", 4), *pods(2, "g")).wait(3)
+    condition = world.condition("Pod", "g-1")
+    assert (condition.status, condition.reason) == ("False", "WaitingForMembers")
+    assert condition.message == "pod group g waits: 2 of 4 members exist"
+    world.add(a_pod("g-2", "g")).wait(30)
+    assert world.condition("Pod", "g-0").message == "pod group g waits: 3 of 4 members exist"
+    assert [event.note for event in of_pod(world, "g-0")] == ["pod group g waits: 2 of 4 members exist"]
+
+
+def test_the_pods_of_a_tree_say_what_their_own_group_waits_for():
+    world = a_world([a_node("n0", cpu=8)]).add(a_composite("top", 2), a_gang("a", 1, parent="top"), *pods(1, "a"))
+    world.add(a_gang("b", 2, parent="top"), *pods(1, "b")).wait(3)
+    assert world.condition("Pod", "b-0").message == "pod group b waits: 1 of 2 members exist"
+    above = "pod group a waits: composite pod group top is incomplete: 1 of 2 child groups are complete"
+    assert world.condition("Pod", "a-0").message == above
+
+
+def test_a_gate_is_said_on_the_pods_that_it_holds_and_not_on_the_gated_one():
+    world = a_world([a_node("n0", cpu=8)]).add(a_gang("g", 2), a_pod("free", "g"), a_pod("gated", "g", gates=["x"]))
+    world.wait(3)
+    assert world.condition("Pod", "free").reason == "SchedulingGated"
+    assert world.condition("Pod", "gated") is None
+
+
+def test_a_gang_that_is_complete_in_time_says_nothing_on_its_pods():
+    world = a_world([a_node("n0", cpu=8)]).add(a_gang("g", 4), *pods(2, "g")).wait(1)
+    world.add(*[a_pod(f"g-{i}", "g") for i in (2, 3)]).wait(60)
+    assert len(world.bound("g")) == 4
+    assert [event.reason for event in of_pod(world, "g-0")] == ["Scheduled"]
+
+
+def test_the_pods_of_an_invalid_tree_say_why():
+    world = a_world([a_node("n0", cpu=8)]).add(a_composite("a", 1, parent="b"), a_composite("b", 1, parent="a"))
+    world.add(a_gang("g", 1, parent="a"), *pods(1, "g")).run()
+    condition = world.condition("Pod", "g-0")
+    assert condition.reason == "SchedulerError"
+    assert "the parents form a cycle" in condition.message
+
+
 def test_success_is_recorded_once_and_for_all():
     world = a_world([a_node("n0", cpu=3)])
     world.add(a_gang("g", 2), *pods(2, "g")).run()

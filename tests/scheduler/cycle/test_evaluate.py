@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from muster.scheduler.cycle.evaluate import current_request, evaluate, request_of, waits_for_volumes
+from muster.scheduler.cycle.evaluate import current_request, evaluate, request_of
 from muster.scheduler.placement.request import CompositeRequest, PodGroupRequest
 from muster.scheduler.placement.verdict import Infeasible, Placed
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.nominations import Nomination
-from tests.build.objects import HOSTNAME, RACK, a_claim, a_composite, a_gang, a_node, a_pod, near, pods, using
+from tests.build.objects import HOSTNAME, RACK, a_composite, a_gang, a_node, a_pod, near, pods
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -110,14 +110,3 @@ def test_domains_are_counted_for_groups_with_a_topology_constraint():
     world.add(a_gang("g", 2, topology=RACK), *pods(2, "g"))
     domains = evaluate(world.scheduler.state, entity_of(world, "g")).domains
     assert (domains.domains, domains.feasible) == (3, 2)
-
-
-def test_a_pod_waits_for_volumes_while_a_claim_of_it_is_unbound():
-    world = a_world([a_node("n0")]).add(using("data", name="p"), a_pod("plain"))
-    state = world.scheduler.state
-    assert not waits_for_volumes(state, state.forest.members["pod-p"])  # the claim does not exist
-    world.add(a_claim("data"))
-    assert waits_for_volumes(state, state.forest.members["pod-p"])
-    world.add(a_claim("data", volume="pv"))
-    assert not waits_for_volumes(state, state.forest.members["pod-p"])
-    assert not waits_for_volumes(state, state.forest.members["pod-plain"])

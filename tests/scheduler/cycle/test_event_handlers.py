@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 
 from muster.api import groups as api
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import EntityKey
 from tests.build.objects import a_budget, a_composite, a_gang, a_node, a_pod, of, pods
-from tests.build.scheduler import a_world
+from tests.build.scheduler import TestWorld, a_world
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
@@ -32,6 +33,35 @@ def test_lowering_the_minimum_releases_a_waiting_gang():
     world.add(a_gang("g", 4)).run()
 
     assert len(world.bound()) == 4
+
+
+def a_tree_of_two(minimum: int, room: int) -> TestWorld:
+    world = a_world([a_node("n0", cpu=room)]).add(a_composite("top", minimum), a_gang("a", 1, parent="top"))
+    return world.add(a_gang("b", 2, parent="top"), *pods(1, "a"), *pods(2, "b")).run()
+
+
+def test_lowering_the_number_of_children_releases_a_waiting_tree():
+    world = a_tree_of_two(2, room=1)
+    assert world.bound() == {}
+    world.add(a_composite("top", 1)).run()
+    assert list(world.bound()) == ["a-0"]
+
+
+def test_raising_the_number_of_children_holds_a_waiting_tree_back():
+    world = a_tree_of_two(1, room=0)
+    world.add(a_composite("top", 2), a_node("n0", cpu=1)).run()
+    assert world.bound() == {}
+    world.add(a_node("n0", cpu=3)).run()
+    assert len(world.bound()) == 3
+
+
+def test_raising_the_number_of_children_of_a_running_tree_is_said_and_takes_nothing_back():
+    world = a_tree_of_two(1, room=1)
+    world.add(msgspec.structs.replace(world.get("CompositePodGroup", "top"), spec=a_composite("top", 2).spec)).run()
+    assert list(world.bound()) == ["a-0"]
+    assert world.condition("CompositePodGroup", "top").status == "True"
+    quorum = world.condition("CompositePodGroup", "top", api.QUORUM_MET)
+    assert (quorum.status, quorum.message) == ("False", "1 of 2 child groups are bound")
 
 
 def test_raising_the_minimum_holds_members_back():

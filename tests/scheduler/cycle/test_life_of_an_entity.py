@@ -226,7 +226,7 @@ def test_08_active_to_preempting_when_victims_must_leave():
     assert (state_of(world, "g"), world.evicted(), world.bound()) == (S.PREEMPTING, ["old"], {"old": "n0"})
 
 
-def test_09_binding_to_active_when_a_bind_is_refused():
+def test_09_binding_to_backoff_when_a_bind_is_refused():
     world = active()
     first, second = cycle(world)
     world.refuse_binds.add(second.pod.name)
@@ -235,8 +235,18 @@ def test_09_binding_to_active_when_a_bind_is_refused():
     assert state_of(world, "g") is S.BINDING, "one is not answered"
     carry_out(world, [second])
 
+    assert state_of(world, "g") is S.BACKOFF
+    world.now += 1.0
+    assert [bind.pod.name for bind in cycle(world) if isinstance(bind, d.Bind)] == [second.pod.name]
+
+
+def test_09_binding_to_active_when_a_race_was_lost():
+    world = active()
+    first, second = cycle(world)
+    for bind in (first, second):
+        world.scheduler.handle(events.BindFailed(bind.pod.uid, bind.node, "taken", events.LOST_RACE), world.now)
+
     assert state_of(world, "g") is S.ACTIVE
-    assert [bind.pod.name for bind in cycle(world)] == [second.pod.name]
 
 
 def test_09_binding_to_active_when_members_arrived_in_the_meantime():

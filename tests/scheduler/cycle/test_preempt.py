@@ -31,6 +31,36 @@ def test_never_means_never():
     assert world.evicted() == []
 
 
+def switching_off(*points: str) -> dict[str, Any]:
+    """A configuration that disables preemption at these extension points."""
+    disabled = {point: {"disabled": [{"name": "DefaultPreemption"}]} for point in points}
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return head | {"profiles": [{"plugins": disabled}]}
+
+
+@pytest.mark.parametrize(
+    ("off", "group_evicts", "pod_evicts"),
+    [
+        ({"features": "WorkloadAwarePreemption=false"}, False, True),
+        ({"config": switching_off("podGroupPostFilter")}, False, True),
+        ({"config": switching_off("postFilter")}, True, False),
+        ({"config": switching_off("multiPoint")}, False, False),
+    ],
+)
+def test_preemption_is_switched_off_for_groups_for_pods_or_for_both(
+    off: dict[str, Any], group_evicts: bool, pod_evicts: bool
+):
+    world = a_world([a_node("n0", cpu=2), a_node("n1", cpu=1)], **off)
+    world.add(*[a_pod(f"low-{i}", priority=LOW, node=f"n{i // 2}") for i in range(3)])
+
+    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH)).run()
+    assert len(world.evicted()) == (2 if group_evicts else 0)
+
+    before = len(world.evicted())
+    world.add(a_pod("single", priority=HIGH)).run()
+    assert len(world.evicted()) - before == (1 if pod_evicts else 0)
+
+
 def test_a_unit_of_mode_all_leaves_as_a_whole_and_is_told():
     world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=1)])
     world.add(a_gang("victim", 2, mode="all", priority=LOW), *pods(2, "victim", priority=LOW)).run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from muster.scheduler.cycle.report import clear_nominations, report_groups, report_pod
 from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface.decisions import MOST_NOTE
@@ -17,6 +19,17 @@ def test_a_rack_that_came_nearest_is_named():
     assert world.bound() == {}
     assert "rack r" in world.condition("PodGroup", "g").message
     assert "4 of 5 seats" in world.condition("PodGroup", "g").message
+
+
+def test_an_undecided_group_passes_its_reason_to_its_pods():
+    sizes = [7, 7, 6, 6, 6, 5, 5, 5, 4, 4, 4, 3, 3]
+    world = a_world([a_node(f"n{i}", cpu=13) for i in range(5)])
+    world.scheduler.state.config = replace(world.scheduler.state.config, budget_steps=1)
+    world.add(a_gang("g", len(sizes)), *[a_pod(f"g-{i}", "g", cpu=cpu) for i, cpu in enumerate(sizes)]).run()
+    for kind, name in (("PodGroup", "g"), ("Pod", "g-0"), ("Pod", "g-12")):
+        condition = world.condition(kind, name)
+        assert (condition.status, condition.reason) == ("False", "PlacementNotGuaranteed")
+        assert condition.message.startswith("no placement found within the budget, one may exist")
 
 
 def test_single_pods_without_room_carry_the_usual_message():

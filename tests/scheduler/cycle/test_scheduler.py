@@ -76,7 +76,7 @@ def test_of_alike_pods_those_without_room_are_tried_one_by_one():
 
 def test_a_pass_that_the_checker_refuses_is_done_one_by_one(monkeypatch: pytest.MonkeyPatch):
     world = a_world([a_node("n0", cpu=2)]).add(*pods(2))
-    monkeypatch.setattr(module, "validate", lambda *args: "wrong")
+    monkeypatch.setattr(module, "validate", lambda *args, **more: "wrong")
     binds = [each for each in world.scheduler.next(0.0) if isinstance(each, d.Bind)]
     assert len(binds) == 2
 

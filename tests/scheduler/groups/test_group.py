@@ -161,10 +161,29 @@ def test_a_tree_has_the_priority_of_its_top_or_the_lowest_of_its_pods():
     assert priority_of(the(a_forest(a_gang("g", 1, priority=None)), "g")) == 0
 
 
+def test_a_stored_zero_without_a_class_name_is_no_priority():
+    members = [a_pod("x", "g", priority=7), a_pod("y", "g", priority=3)]
+    assert priority_of(the(a_forest(a_gang("g", 1, priority=0), *members), "g")) == 3
+    assert priority_of(the(a_forest(a_gang("g", 1, priority=0, priority_class="zero"), *members), "g")) == 0
+
+
+def test_a_tree_without_a_class_has_the_lowest_priority_below_it():
+    forest = a_forest(a_composite("top", 2), a_gang("a", 1, parent="top"), a_gang("b", 1, parent="top"))
+    for pod, group in ((a_pod("x", "a", priority=7), "a"), (a_pod("y", "b", priority=3), "b")):
+        forest.put_member(pod, EntityKey("PodGroup", "ns", group))
+    assert priority_of(forest.groups[EntityKey("CompositePodGroup", "ns", "top")]) == 3
+
+
 @pytest.mark.parametrize(
     ("group", "pod", "may"),
     [("Never", None, False), ("PreemptLowerPriority", "Never", True), (None, "Never", False), (None, None, True)],
 )
 def test_the_policy_of_the_top_decides_or_else_that_of_the_pods(group: str | None, pod: str | None, may: bool):
-    forest = a_forest(a_gang("g", 1, policy=group), a_pod("x", "g", policy=pod))
+    forest = a_forest(a_gang("g", 1, policy=group, priority=5), a_pod("x", "g", policy=pod))
+    assert may_preempt(the(forest, "g")) is may
+
+
+@pytest.mark.parametrize(("pod", "may"), [("Never", False), ("PreemptLowerPriority", True)])
+def test_the_policy_that_is_stored_without_a_class_forbids_nothing_that_the_pods_forbid(pod: str, may: bool):
+    forest = a_forest(a_gang("g", 1, policy="PreemptLowerPriority"), a_pod("x", "g", policy=pod))
     assert may_preempt(the(forest, "g")) is may

@@ -107,8 +107,55 @@ def test_members_of_two_schedulers():
     )
 
 
+def test_a_pending_member_of_another_scheduler_holds_the_whole_group():
+    world = faulty(a_pod("z", "g", scheduler="other"), a_gang("g", 2), *pods(2, "g"))
+    assert world.bound() == {}
+    for kind, name in (("PodGroup", "g"), ("Pod", "g-0"), ("Pod", "g-1")):
+        condition = world.condition(kind, name)
+        assert (condition.status, condition.reason) == ("False", "SchedulerError")
+        assert 'same .spec.schedulerName set, got: "default-scheduler" and "other"' in condition.message
+    assert world.condition("Pod", "z") is None, "the other scheduler's pod is its own business"
+
+
+def test_members_of_two_schedulers_are_reported_before_the_group_is_complete():
+    world = faulty(a_gang("g", 2), *pods(1, "g"), a_pod("z", "g", scheduler="other"))
+    assert world.condition("PodGroup", "g").reason == "SchedulerError"
+    world.wait(30)
+    assert world.condition("PodGroup", "g").reason == "SchedulerError"
+
+
+def test_a_pod_of_another_scheduler_in_a_sibling_group_holds_the_whole_tree():
+    world = faulty(a_pod("z", "b", scheduler="other"), a_composite("top", 1), a_gang("b", 1, parent="top"))
+    world.add(a_gang("a", 1, parent="top"), *pods(1, "a")).run()
+    assert world.bound() == {}
+    assert world.condition("CompositePodGroup", "top").reason == "SchedulerError"
+
+
+def test_the_group_goes_on_when_the_pod_of_the_other_scheduler_is_gone():
+    world = faulty(a_pod("z", "g", scheduler="other"), a_gang("g", 2), *pods(2, "g"))
+    world.remove("Pod", "z")
+    world.run()
+    assert len(world.bound("g")) == 2
+
+
+def test_a_group_of_another_scheduler_is_none_of_ours():
+    world = faulty(a_gang("g", 3), *pods(2, "g", scheduler="other"))
+    world.wait(60)
+    assert world.condition("PodGroup", "g") is None
+    assert world.scheduler.state.queue.entities == {}
+    assert world.scheduler.pending() == 0
+
+
+def test_members_of_any_priority_where_the_group_names_no_class():
+    world = faulty(a_gang("g", 2, policy="PreemptLowerPriority"), a_pod("x", "g", priority=9))
+    world.add(a_pod("y", "g", priority=4, policy="Never")).run()
+    assert len(world.bound()) == 2
+
+
 def test_members_with_another_preemption_policy():
-    world = faulty(a_gang("g", 1, policy="PreemptLowerPriority"), a_pod("x", "g", policy="Never"))
+    world = faulty(
+        a_gang("g", 1, priority=5, policy="PreemptLowerPriority"), a_pod("x", "g", priority=5, policy="Never")
+    )
     condition = world.condition("PodGroup", "g")
     assert condition.reason == "SchedulerError"
     assert (

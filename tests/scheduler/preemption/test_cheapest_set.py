@@ -11,7 +11,7 @@ from muster.scheduler.cycle.evaluate import request_of
 from muster.scheduler.placement.request import GroupRequest, leaves
 from muster.scheduler.preemption import cheapest_set
 from muster.scheduler.preemption.cheapest_set import SufficiencyCache, cheapest_sufficient
-from muster.scheduler.preemption.victims import Victim
+from muster.scheduler.preemption.victim_table import Victim
 from muster.scheduler.preemption.what_if import EvictionTrial
 from tests.build.objects import RACK, a_composite, a_gang, a_node, pods
 from tests.build.preemption import HIGH, Evictions, with_lows

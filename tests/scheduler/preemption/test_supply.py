@@ -127,10 +127,11 @@ def test_a_victim_on_several_nodes_frees_room_on_each():
 
     supply = found.supply(shape)
 
-    freed = dict(supply.freed_by[0])
+    freed = dict(supply.freed_by(0))
     assert sorted(freed) == [0, 1]
     assert np.subtract(freed[1], freed[0]).tolist() == list(freed[0])  # two pods on n1, one on n0
-    assert {slot: [number for number, _ in there] for slot, there in supply.on_slot.items()} == {0: [0], 1: [0]}
+    assert [[number for number, _ in supply.on_slot(slot)] for slot in range(2)] == [[0], [0]]
+    assert supply.is_spread(0)
 
 
 def test_members_of_a_gang_that_can_be_evicted_one_by_one_are_known():
@@ -143,10 +144,11 @@ def test_members_of_a_gang_that_can_be_evicted_one_by_one_are_known():
 
     supply = found.supply(shape)
 
-    (gang,) = supply.members
-    assert sorted(found.victims[number].key.name for number in supply.members[gang]) == ["g-0", "g-1"]
-    assert supply.slack == {gang: 2}
-    assert [supply.gang_of[found.number(name)] for name in ("g-0", "g-2", "alone")] == [gang, None, None]
+    gang = supply.gang_of[found.number("g-0")]
+    assert found.victims.groups[gang].key.name == "g"
+    assert sorted(found.victims[number].key.name for number in supply.members(gang)) == ["g-0", "g-1"]
+    assert supply.slack[gang] == 2
+    assert [supply.gang_of[found.number(name)] for name in ("g-1", "g-2", "alone")] == [gang, -1, -1]
 
 
 def test_affinity_beside_spreading_cannot_be_counted():

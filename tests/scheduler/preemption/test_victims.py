@@ -149,7 +149,7 @@ def test_pods_whose_bind_is_in_flight_are_no_victims_yet():
 
     found = Evictions(world)
 
-    assert (found.victims, found.in_flight) == ([], True)
+    assert (list(found.victims), found.in_flight) == ([], True)
 
 
 def test_a_tree_whose_nodes_are_all_gone_frees_nothing():

@@ -17,7 +17,6 @@ from tests.build.objects import a_pod
 S = EntityState
 KEY = EntityKey("Pod", "ns", "pod")
 FORBIDDEN = {
-    (S.INCOMPLETE, S.BACKOFF),
     (S.INCOMPLETE, S.UNSCHEDULABLE),
     (S.INCOMPLETE, S.PREEMPTING),
     (S.BACKOFF, S.UNSCHEDULABLE),

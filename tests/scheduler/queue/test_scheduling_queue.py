@@ -164,11 +164,11 @@ def test_waking_ten_thousand_roots_costs_no_more_than_sorting_them(weak: bool):
     assert sum(root.state == EntityState.ACTIVE for root in queue.entities.values()) == 3
 
 
-def test_an_entity_that_backs_off_is_in_line_after_the_initial_backoff():
-    queue = SchedulingQueue(initial_backoff=3.0)
+def test_an_entity_that_backs_off_is_in_line_at_the_time_that_was_said():
+    queue = SchedulingQueue()
     entity = queue.add(a_root("a"), 0.0)
     queue.activate(entity)
-    queue.back_off(entity, 10.0)
+    queue.back_off(entity, 13.0)
     assert (entity.state, queue.pop(), queue.next_due()) == (EntityState.BACKOFF, None, 13.0)
     queue.flush_timers(12.9)
     assert queue.pop() is None

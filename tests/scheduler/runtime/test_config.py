@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -179,15 +180,17 @@ def test_a_rule_configured_twice_is_an_error():
         a_profile(pluginConfig=[{"name": "NodeName"}, {"name": "NodeName"}])
 
 
-def test_settings_without_effect_are_noted_once():
+def test_settings_without_effect_are_named_in_one_note():
     body = {"parallelism": 16, "percentageOfNodesToScore": 50, "profiles": [{"percentageOfNodesToScore": 5}]}
-    assert load(HEAD | body).notes == ("parallelism has no effect", "percentageOfNodesToScore has no effect")
+    assert load(HEAD | body).notes == (
+        "no effect here: parallelism, percentageOfNodesToScore, profiles[0].percentageOfNodesToScore",
+    )
 
 
 def test_arguments_of_rules_kept_elsewhere_are_accepted_and_noted():
     section = {"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 20}}
     assert load(HEAD | {"profiles": [{"pluginConfig": [section]}]}).notes == (
-        "arguments of DefaultPreemption have no effect",
+        "no effect here: profiles[0].pluginConfig[DefaultPreemption].args",
     )
 
 
@@ -202,7 +205,7 @@ def test_points_that_array_rules_do_not_have_are_noted():
     plugins = {"preScore": {"disabled": [{"name": "ImageLocality"}]}}
     config = load(HEAD | {"profiles": [{"plugins": plugins}]})
     assert "ImageLocality" in weights(config.profiles["default-scheduler"])
-    assert "plugins.preScore has no effect" in config.notes[0]
+    assert config.notes == ("no effect here: profiles[0].plugins.preScore",)
 
 
 @pytest.mark.parametrize(
@@ -278,8 +281,46 @@ def test_the_bind_timeout_must_be_a_positive_number(value):
         load(with_settings({"bindTimeoutSeconds": value}))
 
 
+@pytest.mark.parametrize(
+    ("args", "enabled", "patience", "most"),
+    [
+        ({}, True, 300, 1),
+        ({"reservations": None}, True, 300, 1),
+        ({"reservations": {}}, True, 300, 1),
+        ({"reservations": {"enabled": False}}, False, 300, 1),
+        ({"reservations": {"patienceSeconds": 7.5, "max": 3}}, True, 7.5, 3),
+    ],
+)
+def test_reservations_are_arguments_of_muster(args, enabled, patience, most):
+    found = load(with_settings(args)).reservations
+
+    assert (found.enabled, found.patience, found.most) == (enabled, patience, most)
+
+
+@pytest.mark.parametrize(
+    ("section", "fault"),
+    [
+        (5, ": 5 is no object"),
+        ({"patience": 5}, ".patience: unknown field; known are enabled, max, patienceSeconds"),
+        ({"enabled": "yes"}, ".enabled: 'yes' is neither true nor false"),
+        ({"patienceSeconds": 0}, ".patienceSeconds: 0 is no number above 0"),
+        ({"patienceSeconds": "5m"}, ".patienceSeconds: '5m' is no number above 0"),
+        ({"max": 0}, ".max: 0 is no whole number above 0"),
+        ({"max": 1.5}, ".max: 1.5 is no whole number above 0"),
+    ],
+)
+def test_a_wrong_setting_of_reservations_is_refused_by_its_path(section, fault):
+    with pytest.raises(ValueError, match=re.escape(f"profiles[0].pluginConfig[1].args.reservations{fault}")):
+        load(with_settings({"reservations": section}))
+
+
+def test_profiles_that_disagree_on_reservations_are_refused():
+    with pytest.raises(ValueError, match=r"args.reservations.max: 3 differs from 2 in profiles\[0\]"):
+        load(with_settings({"reservations": {"max": 2}}, {"reservations": {"max": 3}}))
+
+
 def test_unknown_settings_are_refused_with_the_known_ones():
-    known = "known are apiVersion, bindTimeoutSeconds, budgetSteps, kind"
+    known = "known are apiVersion, bindTimeoutSeconds, budgetSteps, kind, reservations"
     with pytest.raises(ValueError, match=rf"^profiles\[0\].pluginConfig\[1\].args.budget: unknown field; {known}$"):
         load(with_settings({"budget": 5}))
 
@@ -353,3 +394,126 @@ def test_the_example_of_the_documentation_is_a_configuration():
     config = load(example)
 
     assert (config.budget_steps, config.bind_timeout) == (10_000, 120)
+
+
+COMPLETE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+parallelism: 16
+percentageOfNodesToScore: 0
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 10
+delayCacheUntilActive: false
+enableProfiling: true
+enableContentionProfiling: true
+clientConnection:
+  kubeconfig: ""
+  acceptContentTypes: ""
+  contentType: application/vnd.kubernetes.protobuf
+  qps: 50
+  burst: 100
+leaderElection:
+  leaderElect: true
+  leaseDuration: 15s
+  renewDeadline: 10s
+  retryPeriod: 2s
+  resourceLock: leases
+  resourceName: kube-scheduler
+  resourceNamespace: kube-system
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {enabled: [%s]}
+    preEnqueue: {enabled: [{name: SchedulingGates}, {name: GangScheduling}]}
+    queueSort: {enabled: [{name: PrioritySort}]}
+    preFilter: {enabled: [{name: NodeAffinity}, {name: NodeDeclaredFeatures}]}
+    filter: {enabled: [{name: NodeName}]}
+    postFilter: {enabled: [{name: DefaultPreemption}, {name: DynamicResources}]}
+    preScore: {enabled: [{name: InterPodAffinity}]}
+    score: {enabled: [{name: NodeResourcesFit, weight: 1}]}
+    reserve: {enabled: [{name: VolumeBinding}]}
+    permit: {enabled: [{name: GangScheduling}]}
+    preBind: {enabled: [{name: VolumeBinding}, {name: DynamicResources}]}
+    bind: {enabled: [{name: DefaultBinder}]}
+    postBind: {}
+    placementGenerate: {enabled: [{name: TopologyPlacementGenerator}]}
+    placementScore: {enabled: [{name: PodGroupPodsCount, weight: 1}, {name: NodeResourcesFit, weight: 1}]}
+    podGroupPostFilter: {enabled: [{name: DefaultPreemption}, {name: DynamicResources}]}
+  pluginConfig:
+  - name: DefaultPreemption
+    args: {minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100, kind: DefaultPreemptionArgs}
+  - name: DynamicResources
+    args: {filterTimeout: 10s, bindingTimeout: 10m, kind: DynamicResourcesArgs}
+  - name: InterPodAffinity
+    args: {hardPodAffinityWeight: 1, ignorePreferredTermsOfExistingPods: false}
+  - name: NodeAffinity
+    args: {apiVersion: kubescheduler.config.k8s.io/v1, kind: NodeAffinityArgs}
+  - name: NodeResourcesBalancedAllocation
+    args: {resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]}
+  - name: NodeResourcesFit
+    args:
+      ignoredResources: [example.com/foo]
+      ignoredResourceGroups: [example.org]
+      scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]}
+  - name: PodTopologySpread
+    args: {defaultingType: System}
+  - name: VolumeBinding
+    args: {bindTimeoutSeconds: 600}
+"""
+
+
+def test_a_complete_file_of_1_37_loads_as_it_stands():
+    text = COMPLETE % ", ".join(f"{{name: {name}}}" for name in ALL_NAMES)
+    config = load(yaml.safe_load(text))
+
+    profile = config.profiles["default-scheduler"]
+    assert weights(profile) == WEIGHTS
+    assert set(ALL_NAMES) <= profile.enabled
+    assert profile.preempting == {"postFilter", "podGroupPostFilter"}
+    assert config.notes == (
+        "no effect here: parallelism, percentageOfNodesToScore, enableContentionProfiling, delayCacheUntilActive, "
+        "clientConnection.contentType, profiles[0].pluginConfig[DefaultPreemption].args, "
+        "profiles[0].pluginConfig[DynamicResources].args",
+    )
+
+
+@pytest.mark.parametrize(
+    ("plugins", "preempting", "gangs"),
+    [
+        ({"podGroupPostFilter": {"disabled": [{"name": "DefaultPreemption"}]}}, {"postFilter"}, True),
+        ({"podGroupPostFilter": {"disabled": [{"name": "*"}]}}, {"postFilter"}, True),
+        ({"postFilter": {"disabled": [{"name": "*"}]}}, {"podGroupPostFilter"}, True),
+        (
+            {"postFilter": {"disabled": [{"name": "*"}], "enabled": [{"name": "DefaultPreemption"}]}},
+            {"postFilter", "podGroupPostFilter"},
+            True,
+        ),
+        ({"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}, set(), True),
+        ({"queueSort": {"disabled": [{"name": "*"}]}}, {"postFilter", "podGroupPostFilter"}, True),
+        ({"permit": {"disabled": [{"name": "GangScheduling"}]}}, {"postFilter", "podGroupPostFilter"}, False),
+    ],
+)
+def test_a_point_switches_off_what_acts_there_and_nothing_else(plugins, preempting, gangs):
+    profile = a_profile(plugins=plugins)
+    assert profile.preempting == preempting
+    assert ("GangScheduling" in profile.enabled) is gangs
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ({"leaderElection": {"leaseTime": "5s"}}, "leaderElection.leaseTime: unknown field; known are leaderElect,"),
+        ({"clientConnection": {"qpz": 5}}, "clientConnection.qpz: unknown field"),
+        (
+            {"profiles": [{"plugins": {"podGroupPostFilter": {"enabled": [{"name": "Odd"}]}}}]},
+            r"profiles\[0\].plugins.podGroupPostFilter.enabled: unknown plugin 'Odd'",
+        ),
+        (
+            {"profiles": [{"pluginConfig": [{"name": "DynamicResources", "args": {"timeout": "1s"}}]}]},
+            r"profiles\[0\].pluginConfig\[0\].args.timeout: unknown field; known are .*filterTimeout",
+        ),
+    ],
+)
+def test_unknown_names_are_refused_by_path(body, fault):
+    with pytest.raises(ValueError, match=fault):
+        load(HEAD | body)

@@ -7,7 +7,12 @@ from typing import Any
 from muster.scheduler.groups.forest import Forest
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.status import waiting
-from muster.scheduler.status.waiting import FIRST_NOTICE_SECONDS, NOTICE_INTERVAL_SECONDS, NoticeTimer
+from muster.scheduler.status.waiting import (
+    FIRST_NOTICE_SECONDS,
+    LATEST_POD_NOTICE_SECONDS,
+    NOTICE_INTERVAL_SECONDS,
+    NoticeTimer,
+)
 from tests.build.objects import a_composite, a_gang, a_pod, pods
 
 A, B = EntityKey("PodGroup", "ns", "a"), EntityKey("PodGroup", "ns", "b")
@@ -111,3 +116,48 @@ def test_a_wait_that_ended_is_not_written_and_the_next_one_begins_anew():
     assert timer.due(FIRST_NOTICE_SECONDS) == [B]
     timer.start(A, 5.0)
     assert timer.next_due() == 5.0 + FIRST_NOTICE_SECONDS
+
+
+# --- pods ------------------------------------------------------------------------------------------
+
+
+def told(timer: NoticeTimer, until: float, pods: int = 5) -> list[float]:
+    """When the pods of A are told, up to a time."""
+    times: list[float] = []
+    while (due := timer.next_due()) is not None and due <= until:
+        times += [due for key in timer.due(due) if timer.pods_due(key, pods, due)]
+    return times
+
+
+def test_pods_are_told_with_their_group_when_nothing_changes():
+    timer = NoticeTimer()
+    timer.start(A, 0.0)
+    assert told(timer, 100) == [FIRST_NOTICE_SECONDS]
+
+
+def test_pods_are_told_once_no_more_of_them_arrive():
+    timer = NoticeTimer()
+    timer.start(A, 0.0)
+    timer.start(A, 1.5)
+    assert told(timer, 100) == [1.5 + FIRST_NOTICE_SECONDS]
+
+
+def test_pods_of_a_tree_that_never_comes_to_rest_are_told_in_the_end():
+    timer = NoticeTimer()
+    times: list[float] = []
+    for second in range(40):
+        timer.start(A, float(second))
+        times += told(timer, second + 0.5)
+    assert times[0] == LATEST_POD_NOTICE_SECONDS
+
+
+def test_many_pods_are_told_again_after_a_longer_time_than_few():
+    def second_time(pods: int) -> float:
+        timer = NoticeTimer()
+        timer.start(A, 0.0)
+        told(timer, 10.0, pods)
+        timer.start(A, 11.0)
+        return told(timer, 1000.0, pods)[0]
+
+    assert second_time(5) == 11.0 + FIRST_NOTICE_SECONDS
+    assert second_time(1000) == FIRST_NOTICE_SECONDS + 100.0

@@ -125,3 +125,15 @@ async def test_a_token_comes_from_the_issuer(api: Api) -> None:
 async def test_only_served_subresources_answer(api: Api, method: str, path: str, code: int) -> None:
     await api.post(PODS, a_pod("p"))
     assert (await api.ask(method, path)).code == code
+
+
+@pytest.mark.parametrize("stream", ["exec", "attach", "portforward"])
+async def test_streams_say_in_one_sentence_that_no_container_runs(api: Api, stream: str) -> None:
+    await api.post(PODS, a_pod("p"))
+    for method in ("GET", "POST"):
+        answer = await api.ask(method, f"{PODS}/p/{stream}")
+        assert answer.code == 400
+        assert answer.body["message"] == (
+            f"{stream}: simulated nodes run no containers, so there is nothing to connect to"
+        )
+    assert (await api.ask("POST", f"{PODS}/ghost/{stream}")).code == 404

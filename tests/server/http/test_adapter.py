@@ -403,3 +403,32 @@ async def test_stopping_ends_open_connections(site: Site) -> None:
     await site.server.stop(0.1)
     with pytest.raises(aiohttp.ClientError):
         await asked
+
+
+async def test_idle_connections_make_room_for_new_ones(site: Site):
+    await site.start(Limits(connections=5))
+    open_ones = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(20)]
+    await asyncio.sleep(0.05)
+
+    answer = await site.raw(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 200"), answer
+    closed = [reader for reader, _ in open_ones if reader.at_eof() or reader.exception() is not None]
+    assert len(closed) >= 14, "the oldest idle ones were closed"
+    assert open_ones[0][0] in closed
+    assert open_ones[-1][0] not in closed
+    for _, writer in open_ones:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [(b"Authorization: Bearer \xff\xfe", 401), (b"Impersonate-User: \xff", 400), (b"Impersonate-Group: \xc3", 400)],
+)
+async def test_a_header_of_credentials_that_is_not_utf_8_is_refused(site: Site, header: bytes, code: int):
+    await site.start()
+
+    answer = await site.raw(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + header + b"\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 %d" % code), answer
+    assert b'"kind":"Status"' in answer

@@ -33,7 +33,7 @@ def validate(new: Obj, old: Obj | None, subresource: str, feature_gates: Feature
     spec = Change("spec", fields.as_object(new.get("spec")), MISSING if old is None else old.get("spec"))
     errors = group_fields.parent(spec.at("parentCompositePodGroupName"), enabled=True)
     errors += group_fields.workload_ref(spec.at("workloadRef"), required=True)
-    errors += group_fields.fixed_policy(spec.at("schedulingPolicy"))
+    errors += group_fields.policy(spec.at("schedulingPolicy"), "minGroupCount")
     errors += group_fields.constraints(spec.at("schedulingConstraints"))
     errors += group_fields.disruption_mode(spec.at("disruptionMode"))
     return errors + group_fields.priority(spec, feature_gates)

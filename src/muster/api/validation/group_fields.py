@@ -32,11 +32,6 @@ def policy(change: Change, minimum: str) -> Errors:
     return errors + moved
 
 
-def fixed_policy(change: Change) -> Errors:
-    """The scheduling policy of a CompositePodGroup: nothing in it may change."""
-    return fields.frozen(change) or policy(change, "minGroupCount")
-
-
 def constraints(change: Change, *, gate: bool = True, clearable: bool = False) -> Errors:
     """At most one topology key, and it may not change. `clearable`: with the gate off, it may be taken away."""
     if change.same or (change.new is None and not change.update):

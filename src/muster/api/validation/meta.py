@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from muster.api import durations
 from muster.api.errors import FORBIDDEN, INVALID, REQUIRED, TOO_LONG, TYPE_INVALID, FieldError
+from muster.api.types import EXPECTED_DURATION
 from muster.api.validation import fields, formats
 from muster.api.validation.fields import Errors, Obj
 
@@ -58,8 +60,17 @@ def _annotations(meta: Obj) -> Errors:
             size += len(key) + len(value.encode(errors="replace"))
         else:
             errors.append(FieldError(TYPE_INVALID, f"metadata.annotations[{key}]", value, "must be a string"))
+    errors += validate_expected_duration(meta.get("annotations"))
     if size > MAX_ANNOTATIONS:
         errors.append(
             FieldError(TOO_LONG, "metadata.annotations", None, f"may not be more than {MAX_ANNOTATIONS} bytes")
         )
     return errors
+
+
+def validate_expected_duration(annotations: object, path: str = "metadata.annotations") -> Errors:
+    """The annotation that says how long a pod runs."""
+    found = fields.as_object(annotations).get(EXPECTED_DURATION)
+    if not isinstance(found, str) or durations.is_duration(found):
+        return []
+    return [FieldError(INVALID, f"{path}[{EXPECTED_DURATION}]", found, durations.MALFORMED)]

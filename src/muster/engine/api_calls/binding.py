@@ -3,13 +3,14 @@
 A refusal is an outcome. A conflict, a server error or a missing answer does not say whether the binding took place, so
 the pod is read: bound to our node is success however it came about; bound elsewhere, deleted or being deleted is
 failure; only a pod that is still unbound is bound again. While the server cannot be reached the outcome is waited for,
-never guessed.
+never guessed. Right before it is sent, its node is looked at once more.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from muster.api.errors import ApiError
 from muster.api.resources import PODS
@@ -18,14 +19,37 @@ from muster.client.clock import Clock
 from muster.client.error_text import error_text
 from muster.client.objects import metadata, part
 from muster.client.protocol import Client, Obj
+from muster.engine.api_calls.binding_rights import BindingRights, is_missing_right
 from muster.engine.api_calls.call import BIND, ApiCall
+from muster.engine.binding_lease import BindingLease
 from muster.logs import V, keys
 from muster.scheduler.interface.decisions import Bind
-from muster.scheduler.interface.events import BindFailed, BindSucceeded, Event
+from muster.scheduler.interface.events import (
+    FORBIDDEN,
+    LOST_RACE,
+    POD_CHANGED,
+    REFUSED,
+    BindFailed,
+    BindSucceeded,
+    Event,
+)
 
 log = logging.getLogger(__name__)
 
 TRIES = 6
+
+
+Outcome = tuple[str, str]  # why it failed and the cause as `BindFailed` names it; two empty texts for a bound pod
+BOUND: Outcome = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class BindConditions:
+    """What must hold for a bind to be sent."""
+
+    rights: BindingRights
+    lease: BindingLease | None = None  # shared with other schedulers
+    fault_of: Callable[[Bind], str] = lambda bind: ""  # why the node is no longer free, as far as is known
 
 
 class BindingCall(ApiCall):
@@ -34,37 +58,72 @@ class BindingCall(ApiCall):
     rank = BIND
     call_type = "pod_binding"
 
-    def __init__(self, decision: Bind, client: Client, clock: Clock, report: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        decision: Bind,
+        client: Client,
+        clock: Clock,
+        report: Callable[[Event], None],
+        conditions: BindConditions,
+    ) -> None:
         pod = decision.pod
         super().__init__(("Pod", pod.namespace, pod.name))
         self.decision = decision
         self._client = client
         self._clock = clock
         self._report = report
+        self._conditions = conditions
+        if conditions.lease is not None:
+            conditions.lease.enter()
 
     async def run(self) -> str:
-        error = await self._bind()
+        lease = self._conditions.lease
+        bound = None
+        try:
+            if lease is not None:
+                await lease.ensure()
+            error, cause = await self._bind()
+            bound = self.decision.pod if not error else None
+        finally:
+            if lease is not None:
+                lease.leave(bound)
         uid, node = self.decision.pod.uid, self.decision.node
         where = keys(pod=f"{self.key[1]}/{self.key[2]}", node=node)
         if error:
             where["keys"]["err"] = error
-            log.warning("Binding failed", extra=where)
-            self._report(BindFailed(uid, node, error))
+            if cause != FORBIDDEN:  # which is said once for the whole namespace
+                log.warning("Binding failed", extra=where)
+            self._report(BindFailed(uid, node, error, cause))
         else:
             log.log(V(3), "Bound", extra=where)
             self._report(BindSucceeded(uid, node))
         return error
 
-    async def _bind(self) -> str:
+    async def _bind(self) -> Outcome:
+        namespace, rights = self.decision.pod.namespace, self._conditions.rights
+        fault = self._conditions.fault_of(self.decision)
+        if fault:
+            return fault, LOST_RACE
+        missing = await rights.refusal(namespace)
+        if missing:
+            return missing, FORBIDDEN
+        outcome: Outcome = ("interrupted", REFUSED)
+        try:
+            outcome = await self._send()
+        finally:
+            rights.answered(namespace, outcome[0] if outcome[1] == FORBIDDEN else "")
+        return outcome
+
+    async def _send(self) -> Outcome:
         pod, node = self.decision.pod, self.decision.node
         backoff = Backoff(self._clock, first=0.05, most=5.0)
         while True:
             try:
                 await self._client.bind(pod.namespace, pod.name, pod.uid, node)
-                return ""
+                return BOUND
             except ApiError as error:
                 if error.code != 409 and not is_transient(error):
-                    return error_text(error, "create", "pods/binding")
+                    return error_text(error, "create", "pods/binding"), _cause_of(error)
                 reason: Exception = error
             except (ConnectionError, TimeoutError) as error:
                 reason = error
@@ -72,30 +131,36 @@ class BindingCall(ApiCall):
             if outcome is not None:
                 return outcome
             if backoff.tries >= TRIES:
-                return error_text(reason, "create", "pods/binding")
+                return error_text(reason, "create", "pods/binding"), REFUSED
             await backoff.wait(reason)
 
-    async def _outcome(self, backoff: Backoff) -> str | None:
-        """ "" if the pod is bound to our node, why it never will be, or None if it is still unbound."""
+    async def _outcome(self, backoff: Backoff) -> Outcome | None:
+        """Whether the pod is bound to our node, or why it never will be; None if it is still unbound."""
         pod = self.decision.pod
         while True:
             try:
                 return self._outcome_in(await self._client.get(PODS, pod.name, pod.namespace))
             except ApiError as error:
                 if not is_transient(error):
-                    return error_text(error, "get", "pods")
+                    return error_text(error, "get", "pods"), POD_CHANGED if error.code == 404 else REFUSED
                 await backoff.wait(error)
             except (ConnectionError, TimeoutError) as error:
                 log.log(V(2), "Looking up a bind", extra=keys(pod=f"{pod.namespace}/{pod.name}", err=str(error)))
                 await backoff.wait(error)
 
-    def _outcome_in(self, found: Obj) -> str | None:
+    def _outcome_in(self, found: Obj) -> Outcome | None:
         meta = metadata(found)
         if self.decision.pod.uid and meta.get("uid") != self.decision.pod.uid:
-            return "the pod was deleted and another one has its name"
+            return "the pod was deleted and another one has its name", POD_CHANGED
         node = part(found, "spec").get("nodeName")
         if node:
-            return "" if node == self.decision.node else f"the pod is already bound to node {node}"
+            return BOUND if node == self.decision.node else (f"the pod is already bound to node {node}", POD_CHANGED)
         if meta.get("deletionTimestamp"):
-            return "the pod is being deleted"
+            return "the pod is being deleted", POD_CHANGED
         return None
+
+
+def _cause_of(error: ApiError) -> str:
+    if is_missing_right(error):
+        return FORBIDDEN
+    return POD_CHANGED if error.code == 404 else REFUSED

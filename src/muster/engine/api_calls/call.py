@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-BIND, STATUS, EVENT = range(3)  # ranks, the most urgent first
+SCHEDULED, BIND, STATUS, EVENT = range(4)  # ranks, the most urgent first; SCHEDULED: that a group's minimum is bound
 CallKey = tuple[str, str, str]  # kind, namespace and name of the object
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 from muster.api.errors import ApiError
-from muster.api.groups import POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
+from muster.api.groups import COMPOSITE_INITIALLY_SCHEDULED, POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
 from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
 from muster.client.backoff import Backoff, is_transient
 from muster.client.clock import Clock, timestamp
 from muster.client.error_text import error_text
 from muster.client.objects import conditions, metadata
 from muster.client.protocol import Client, Obj, PatchType
-from muster.engine.api_calls.call import ApiCall
+from muster.engine.api_calls.call import SCHEDULED, ApiCall
 from muster.engine.api_discovery import CRD_GROUP, OLD
 from muster.engine.latest_objects import LatestObjects
 from muster.logs import keys
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"  # so that the volume is free again with its claim
+GROUP_SCHEDULED = (POD_GROUP_INITIALLY_SCHEDULED, COMPOSITE_INITIALLY_SCHEDULED)
 TRIES = 12
 GONE = "it is gone"
 
@@ -122,12 +123,15 @@ class StatusPatchCall(PatchCall):
             self.nominated = decision.node
         else:
             self.conditions[decision.type] = decision
+            if decision.type in GROUP_SCHEDULED and decision.status == "True":
+                self.rank = SCHEDULED
         return self
 
     def merge(self, later: ApiCall) -> bool:
         if not isinstance(later, StatusPatchCall) or later.about != self.about:
             return False
         self.conditions.update(later.conditions)
+        self.rank = min(self.rank, later.rank)
         if later.nominated is not None:
             self.nominated = later.nominated
         return True

@@ -109,8 +109,11 @@ def _add(total: Amounts, pods: Iterable[Pod]) -> Amounts:
 def requests(pod: Pod) -> Amounts:
     """What a pod requests of its node: the larger of its start and its steady state, plus overhead."""
     spec = pod.spec
+    containers = spec.containers or ()
+    if len(containers) == 1 and not (spec.init_containers or spec.resources or spec.overhead):
+        return _counted(_requested(containers[0]))  # most pods are like this
     steady: Amounts = {}
-    for container in spec.containers or ():
+    for container in containers:
         steady = _plus(steady, _requested(container))
     started: Amounts = {}  # sidecars that run already while later init containers do
     start: Amounts = {}
@@ -126,6 +129,10 @@ def requests(pod: Pod) -> Amounts:
         found |= {name: size for name, size in whole.items() if name in ("cpu", "memory") or "hugepages-" in name}
     if spec.overhead:
         found = _plus(found, numbers(spec.overhead))
+    return _counted(found)
+
+
+def _counted(found: Amounts) -> Amounts:
     return {name: size for name, size in found.items() if size and _counts(name)}
 
 

@@ -1,1 +1,1 @@
-"""One scheduling cycle: events in, due work, one queued entity, decisions out."""
+"""The scheduling cycle: events in; due work, searches and attempts at queued entities; decisions out."""

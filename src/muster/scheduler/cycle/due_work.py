@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.scheduler.cycle import preempt, requeue
-from muster.scheduler.cycle.report import report_groups
+from muster.scheduler.cycle import preempt, requeue, reserve
+from muster.scheduler.cycle.report import report_fault, report_waits
 from muster.scheduler.groups.group import RUNNING, Group
-from muster.scheduler.groups.validity import INVALID, find_fault
+from muster.scheduler.groups.validity import INVALID, TreeFault, find_fault, mixed_schedulers
 from muster.scheduler.interface.decisions import MOST_NOTE, Decision, Evict, RecordEvent
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
-from muster.scheduler.status import waiting
-from muster.scheduler.status.conditions import POD_SCHEDULED
 
 
 def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
@@ -26,6 +24,7 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
     state.queue.flush_timers(now)
     yield from _validate_trees(state, now)
     yield from _review_groups(state, now)
+    yield from reserve.review(state, now)
     _requeue(state, now)
     yield from _report_waits(state, now)
     yield from preempt.proceed(state, now)
@@ -35,7 +34,9 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
 def next_due(state: SchedulerState) -> float | None:
     """When something becomes due even if no event comes."""
     due = list(state.checks.due_times(state.config.bind_timeout))
-    due += [time for time in (state.queue.next_due(), state.notices.next_due()) if time is not None]
+    due += [
+        time for time in (state.queue.next_due(), state.notices.next_due(), reserve.next_due(state)) if time is not None
+    ]
     return min(due, default=None)
 
 
@@ -60,13 +61,21 @@ def _validate_trees(state: SchedulerState, now: float) -> Iterator[Decision]:
         if top is None:
             state.checks.clear_fault(key)
             continue
-        fault = find_fault(top, state.forest)
-        if fault is not None and fault.reason == INVALID:
+        fault = _fault_of(state, top)
+        if fault is not None:
             state.checks.set_fault(top.key, fault)
-            yield from report_groups(state, top.subtree(), lambda group, found=fault: found)
+            yield from report_fault(state, top, fault)
             requeue.review_tree(state, top, now)
         elif state.checks.clear_fault(top.key):
             requeue.review_tree(state, top, now)
+
+
+def _fault_of(state: SchedulerState, top: Group) -> TreeFault | None:
+    """What makes a tree invalid whether it is complete or not; other faults are found when it is tried."""
+    fault = find_fault(top, state.forest)
+    if fault is not None and fault.reason == INVALID:
+        return fault
+    return mixed_schedulers(top) if top.pending_below and top.foreign_below else None
 
 
 def _review_groups(state: SchedulerState, now: float) -> Iterator[Decision]:
@@ -115,22 +124,6 @@ def _report_waits(state: SchedulerState, now: float) -> Iterator[Decision]:
         top = state.forest.groups.get(key)
         entity = state.queue.entities.get(key)
         if top is None or entity is None or state.checks.is_invalid(key):
+            state.notices.stop(key)
             continue
-        for wait in waiting.wait_reasons(top):
-            entity.set_outcome(wait.reason, wait.message)
-            condition = state.conditions.initially_scheduled(wait.group, "False", wait.reason, wait.message)
-            if condition is not None:
-                yield condition
-                yield RecordEvent(wait.group.ref, "Normal", wait.reason, "Scheduling", wait.message)
-        yield from _report_missing_groups(state, top)
-
-
-def _report_missing_groups(state: SchedulerState, top: Group) -> Iterator[Decision]:
-    """Conditions of pods whose group does not exist: there is no other object to write it on."""
-    for leaf in [leaf for leaf in top.leaves() if not leaf.exists]:
-        text = f"pod group {leaf.key.name} does not exist"
-        for member in sorted(leaf.pending.values(), key=lambda m: m.order):
-            state.conditions.observe(member.uid, member.pod.status.conditions)
-            condition = state.conditions.set(member.ref, POD_SCHEDULED, "False", waiting.FOR_POD_GROUP, text)
-            if condition is not None:
-                yield condition
+        yield from report_waits(state, entity, top, pods=state.notices.pods_due(key, top.pending_below, now))

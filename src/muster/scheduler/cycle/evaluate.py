@@ -5,9 +5,9 @@ Everything here happens in a trial and changes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
-from muster.scheduler.cache.volumes import bound
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.placement.budget import Budget
@@ -81,8 +81,9 @@ def evaluate_resumed(
 
 
 def _place_nominated(state: SchedulerState, entity: QueuedEntity, trial: Trial) -> None:
-    for shape, slot in state.nominated_against(entity):
-        trial.place(shape, slot)
+    """Count the seats that are nominated or reserved for others as taken."""
+    for (shape, slot), count in Counter(state.nominated_against(entity)).items():
+        trial.place(shape, slot, count)
 
 
 def _diagnoses(state: SchedulerState, entity: QueuedEntity, trial: Trial, verdict: Verdict) -> dict[int, Diagnosis]:
@@ -143,10 +144,3 @@ def domains_of(group: Group, topology: str, domain_of: DomainOf) -> tuple[str, .
     """The domains of the members that run already; a node without the label counts as the domain without a name."""
     nodes = {member.node for leaf in group.leaves() for member in leaf.running.values()}
     return tuple(sorted({domain_of(node, topology) for node in nodes}))
-
-
-def waits_for_volumes(state: SchedulerState, member: Member) -> bool:
-    """Whether a volume claim of the pod is not bound yet."""
-    claims = state.cluster.volumes.claims
-    found = (claims.get((member.ref.namespace, name)) for name in state.shape_of(member).footprint.claims)
-    return any(claim is not None and not bound(claim) for claim in found)

@@ -27,8 +27,8 @@ def handle(state: SchedulerState, event: events.Event, now: float) -> None:
             _object_deleted(state, kind, namespace, name, uid, now)
         case events.BindSucceeded(uid, node):
             pod_events.bind_succeeded(state, uid, node, now)
-        case events.BindFailed(uid, _, reason):
-            pod_events.bind_failed(state, uid, reason, now)
+        case events.BindFailed(uid, _, reason, cause):
+            pod_events.bind_failed(state, uid, reason, cause, now)
         case events.EvictionFailed(uid, _):
             pod_events.eviction_failed(state, uid, now)
         case events.CacheSynced():
@@ -112,6 +112,8 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
         return
     state.version += 1
     state.forest.put_group(obj)
+    if group.topology is not None:
+        state.cluster.label_column(group.topology)  # on arrival, so that no cycle waits for it
     state.checks.members_changed(group.key)
     top = group.root()
     state.checks.tree_changed(top.key)
@@ -139,7 +141,5 @@ def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
 
 def _workload_changed(state: SchedulerState, namespace: str, name: str) -> None:
     """Trees that refer to a Workload are validated against its templates."""
-    for group in state.forest.groups.values():
-        ref = group.obj.spec.workload_ref if group.obj else None
-        if ref is not None and group.key.namespace == namespace and ref.workload_name == name:
-            state.checks.tree_changed(group.root().key)
+    for group in state.forest.groups_of_workload(namespace, name):
+        state.checks.tree_changed(group.root().key)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
-from muster.api import types
-from muster.scheduler.cycle import requeue
+from muster.api import durations, types
+from muster.api.gates import GANG_SCHEDULING
+from muster.scheduler.cycle import failed_binds, requeue
 from muster.scheduler.groups.group import (
     FAILED,
     LEAVING,
     PENDING,
     RUNNING,
     SUCCEEDED,
+    Group,
     Member,
     entity_key,
     group_name,
     state_of,
 )
 from muster.scheduler.interface import cluster_events
-from muster.scheduler.interface.decisions import MOST_NOTE, RecordEvent
-from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.interface.decisions import RecordEvent
+from muster.scheduler.interface.keys import EntityKey, ObjectRef
 from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
 from muster.scheduler.state.scheduler_state import SchedulerState
 
@@ -27,31 +29,48 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     """A pod exists in this form."""
     known = state.forest.members.get(pod.metadata.uid)
+    group = _group_of(state, pod)
+    foreign = pod.spec.scheduler_name not in state.config.profiles
     if known is None:
-        if not pod.spec.node_name and pod.spec.scheduler_name not in state.config.profiles:
+        if foreign and not pod.spec.node_name and group is None:
             return  # another scheduler's pod, until it is bound
     elif known.pod.spec.node_name and not pod.spec.node_name:
         return  # an older view: pods are never unbound
     elif _schedules_alike(known.pod, pod):
+        _share_parts(known.pod, pod)
         known.pod = pod
         return
     state.version += 1
+    if known is None and not pod.spec.node_name:
+        _check_duration(state, pod)
     _update_cluster(state, pod, known)
     before = entity_key(known) if known is not None else None
-    member = state.forest.put_member(pod, _group_of(state, pod))
+    if before is not None:
+        state.bind_failures.pod_changed(before, pod.metadata.uid)
+    member = state.forest.put_member(pod, group, foreign=foreign)
     if pod.spec.node_name:
         state.assumed.confirm(member.uid)
     member.shape = None
-    if member.state == PENDING and pod.spec.scheduler_name in state.config.profiles:
+    if member.state == PENDING and not foreign:
         state.shape_of(member)  # computed on arrival, so that a cycle over thousands does not wait for it
     if pod.spec.node_name in state.lost_nodes:
         state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
     _review(state, member, before, now)
 
 
+def _check_duration(state: SchedulerState, pod: types.Pod) -> None:
+    """A duration that cannot be read does not count, which its pod is told."""
+    annotations = pod.metadata.annotations
+    text = annotations.expected_duration if annotations is not None else None
+    if text is not None and not durations.is_duration(text):
+        ref = ObjectRef("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        note = f"{types.EXPECTED_DURATION} has no effect: {text[:80]!r} {durations.MALFORMED}"
+        state.conditions.post(RecordEvent(ref, "Warning", "InvalidExpectedDuration", "Scheduling", note))
+
+
 def _group_of(state: SchedulerState, pod: types.Pod) -> EntityKey | None:
     profile = state.config.profiles.get(pod.spec.scheduler_name)
-    in_gangs = state.gang_scheduling and (profile is None or "GangScheduling" in profile.enabled)
+    in_gangs = state.gates.enabled(GANG_SCHEDULING) and (profile is None or "GangScheduling" in profile.enabled)
     name = group_name(pod) if in_gangs else None
     return EntityKey("PodGroup", pod.metadata.namespace, name) if name else None
 
@@ -95,11 +114,19 @@ def _review(state: SchedulerState, member: Member, before: EntityKey | None, now
         requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
     if member.group is not None:
         state.checks.members_changed(member.group.key)
+        _check_schedulers(state, member.group)
         requeue.review_tree(state, member.group.root(), now, cause=member.group)
     else:
         requeue.review_pod(state, member, now)
     if before is not None and before != entity_key(member):
         requeue.root_changed(state, before, now)
+
+
+def _check_schedulers(state: SchedulerState, group: Group) -> None:
+    """A pod of another scheduler makes its tree invalid; when it is gone the tree may be valid again."""
+    top = group.root()
+    if top.foreign_below or state.checks.is_invalid(top.key):
+        state.checks.tree_changed(top.key)
 
 
 def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now: float) -> None:
@@ -112,13 +139,16 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     if member.uid in state.cluster.pods:
         _leave_node(state, member.pod)
     key = entity_key(member)
+    state.bind_failures.pod_changed(key, member.uid)
     state.forest.remove_member(member.uid)
     state.conditions.forget(member.uid)
     state.nominations.remove(member.uid)
     state.preemptions.forget_pod(member.uid)
+    state.reservations.forget_pod(member.uid)
     requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
     if member.group is not None:
         state.checks.members_changed(member.group.key)
+        _check_schedulers(state, member.group)
         requeue.review_tree(state, member.group.root(), now, answered=True)
         return
     entity = state.queue.entities.get(key)
@@ -141,6 +171,12 @@ def _schedules_alike(old: types.Pod, new: types.Pod) -> bool:
     )
 
 
+def _share_parts(old: types.Pod, new: types.Pod) -> None:
+    """Let a pod refer to the equal parts of its last form, and free its own: it stays equal to what it was."""
+    msgspec.structs.force_setattr(new, "spec", old.spec)
+    msgspec.structs.force_setattr(new.metadata, "labels", old.metadata.labels)
+
+
 # --- answers of the API ----------------------------------------------------------------------------
 
 
@@ -160,20 +196,21 @@ def bind_succeeded(state: SchedulerState, uid: str, node: str, now: float) -> No
         requeue.review_tree(state, member.group.root(), now, answered=True)
 
 
-def bind_failed(state: SchedulerState, uid: str, reason: str, now: float) -> None:
+def bind_failed(state: SchedulerState, uid: str, reason: str, cause: str, now: float) -> None:
     """The API refused a bind for good, or it is known not to have happened."""
     member = state.forest.members.get(uid)
     if member is None:
         return
     state.assumed.bind_answered(member)
+    failed_binds.record(state, member, cause, reason, seen=not member.assumed)
     if member.assumed:
         state.version += 1
         state.assumed.forget(member)
-        note = f"binding was refused: {reason}"[:MOST_NOTE]
-        state.conditions.post(RecordEvent(member.ref, "Warning", "FailedScheduling", "Binding", note))
     if member.group is not None:
         state.checks.members_changed(member.group.key)
-    requeue.bind_refused(state, member, now)
+        requeue.review_tree(state, member.group.root(), now, answered=True)
+    else:
+        requeue.review_pod(state, member, now)
 
 
 def eviction_failed(state: SchedulerState, uid: str, now: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from muster.api import groups as api
+from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle.choose_victims import choose_victims, enough_is_leaving, is_valid, kind_word
 from muster.scheduler.cycle.evaluate import request_of
@@ -21,6 +22,7 @@ from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.preemption.result import PreemptionPlan
 from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
+from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
 from muster.scheduler.state.nominations import Nomination
 from muster.scheduler.state.preemptions import PreemptionInProgress
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -51,18 +53,21 @@ def keep_waiting(state: SchedulerState, entity: QueuedEntity, request: GroupRequ
 def make_room(state: SchedulerState, entity: QueuedEntity, request: GroupRequest, now: float) -> list[Decision]:
     """For an entity that does not fit: wait for room that is becoming free, or evict. Else its state stays as it is."""
     decisions = keep_waiting(state, entity, request)
-    if entity.state is not EntityState.PREEMPTING and _may_preempt(entity):
+    if entity.state is not EntityState.PREEMPTING and _may_preempt(state, entity):
         found = enough_is_leaving(state, entity, request) or choose_victims(state, entity, request, now)
         if found is not None:
             decisions += start(state, entity, found)
     return decisions
 
 
-def _may_preempt(entity: QueuedEntity) -> bool:
+def _may_preempt(state: SchedulerState, entity: QueuedEntity) -> bool:
+    profile = state.config.profiles.get(state.scheduler_of(entity))
+    preempting = profile.preempting if profile is not None else frozenset[str]()
     if entity.group is not None:
-        return may_preempt(entity.group)
+        on = state.gates.enabled(WORKLOAD_AWARE_PREEMPTION) and POD_GROUP_POST_FILTER in preempting
+        return on and may_preempt(entity.group)
     assert entity.member is not None
-    return entity.member.traits[2] != api.NEVER
+    return POST_FILTER in preempting and entity.member.traits[2] != api.NEVER
 
 
 def _suffices(

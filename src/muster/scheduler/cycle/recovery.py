@@ -19,6 +19,8 @@ from muster.scheduler.status.conditions import PREEMPTION_BY_SCHEDULER
 def recover(state: SchedulerState, now: float) -> None:
     """Adopt marks and nominations, find lost nodes, and have every group and tree checked."""
     state.synced = True
+    if any(entity.group is not None for entity in state.queue.entities.values()):
+        state.reservations.ask()
     for member in state.forest.members.values():
         if member.state == RUNNING and marked_as_victim(member.pod, state.config.profiles):
             state.preemptions.adopt_mark(member.uid)

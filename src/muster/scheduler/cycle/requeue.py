@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.scheduler.cycle.evaluate import waits_for_volumes
+from muster.scheduler.cycle import failed_binds
 from muster.scheduler.groups.group import PENDING, Group, Member, entity_key, priority_of
 from muster.scheduler.interface.decisions import Nominate
 from muster.scheduler.interface.keys import EntityKey
@@ -39,12 +39,18 @@ def review_tree(
             return
         entity = state.queue.add(QueuedEntity(top.key, group=top), now)
     if top.pending_below:
+        before = entity.priority
         _describe(entity, top)
+        if entity.priority < before and entity.state is EntityState.PREEMPTING:
+            stop_preempting(state, top.key)  # a member of lower priority joined: its victims may be above it now
+            state.queue.activate(entity)
     if top.in_flight:
         if entity.state is not EntityState.BINDING:
             stop_preempting(state, top.key)
             state.queue.set_binding(entity)
         return
+    if entity.state is EntityState.BINDING:
+        failed_binds.end_round(state, entity, now)
     if not _is_ready(state, top):
         stop_preempting(state, top.key)
         state.queue.set_incomplete(entity)
@@ -63,7 +69,9 @@ def _line_up(state: SchedulerState, entity: QueuedEntity, answered: bool, now: f
     if entity.state is EntityState.PREEMPTING:
         return
     in_line = entity.state in (EntityState.INCOMPLETE, EntityState.ACTIVE)
-    if in_line or (answered and entity.state is EntityState.BINDING):
+    if now < (until := state.bind_failures.until(entity.key)):
+        state.queue.back_off(entity, until)
+    elif in_line or (answered and entity.state is EntityState.BINDING):
         state.queue.activate(entity)
     else:
         state.queue.requeue(entity, now)
@@ -114,30 +122,13 @@ def review_pod(state: SchedulerState, member: Member, now: float) -> None:
         created = member.pod.metadata.creation_timestamp or ""
         entity = state.queue.add(QueuedEntity(key, member=member, created=created, uid=member.uid), now)
     entity.member, entity.priority = member, member.traits[1]
+    answered = entity.state is EntityState.BINDING
+    if answered:
+        failed_binds.end_round(state, entity, now)
     if member.gated:
         state.queue.set_incomplete(entity)
-    elif entity.state in (EntityState.INCOMPLETE, EntityState.ACTIVE):
-        state.queue.activate(entity)
-    elif entity.state is not EntityState.PREEMPTING:
-        state.queue.requeue(entity, now)
-
-
-# --- after a bind ----------------------------------------------------------------------------------
-
-
-def bind_refused(state: SchedulerState, member: Member, now: float) -> None:
-    """The API refused a bind: try again, but not at once while a volume claim is still unbound."""
-    if member.group is not None:
-        review_tree(state, member.group.root(), now, answered=True)
     else:
-        review_pod(state, member, now)
-    entity = state.queue.entities.get(entity_key(member))
-    if entity is None:
-        return
-    if member.group is None:
-        state.queue.activate(entity)
-    if entity.state is EntityState.ACTIVE and any(waits_for_volumes(state, m) for m in state.members_of(entity)):
-        state.queue.back_off(entity, now)
+        _line_up(state, entity, answered, now)
 
 
 # --- leaving ---------------------------------------------------------------------------------------
@@ -146,6 +137,7 @@ def bind_refused(state: SchedulerState, member: Member, now: float) -> None:
 def remove(state: SchedulerState, key: EntityKey) -> None:
     """Nothing is left to schedule under this key."""
     state.queue.remove(key)
+    state.bind_failures.forget(key)
     stop_preempting(state, key)
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import preempt, search
+from muster.scheduler.cycle import preempt, reserve, search
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.confirm import confirmed
 from muster.scheduler.cycle.evaluate import MOST_SHAPES, Evaluation, current_request, evaluate_first_slice
-from muster.scheduler.cycle.report import clear_nominations, report_groups, report_pod
+from muster.scheduler.cycle.report import clear_nominations, report_fault, report_groups, report_pod
 from muster.scheduler.cycle.requeue import capacity_of
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import SCHEDULER_ERROR, TreeFault, find_fault
@@ -24,6 +24,7 @@ from muster.scheduler.placement.verdict import DomainsEvaluated, Infeasible, Pla
 from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.kept_room import with_kept_room
 from muster.scheduler.status.messages import message_of
 from muster.scheduler.status.waiting import incomplete_above, own_wait
 
@@ -102,9 +103,9 @@ def _reject(state: SchedulerState, entity: QueuedEntity, fault: TreeFault, now: 
     yield from preempt.cancel(state, entity)
     yield from clear_nominations(state, entity)
     if entity.group is not None:
-        yield from report_groups(state, entity.group.subtree(), lambda group: fault)
-    for member in state.members_of(entity):
-        yield from report_pod(state, member, fault.message, reason=SCHEDULER_ERROR)
+        yield from report_fault(state, entity.group, fault)
+    elif entity.member is not None:
+        yield from report_pod(state, entity.member, fault.message, reason=SCHEDULER_ERROR)
     state.queue.add_unschedulable(entity, RequeueHints(), now)
     entity.set_outcome(fault.reason, fault.message)
 
@@ -116,13 +117,15 @@ def _fail(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, n
     reason = "PlacementNotGuaranteed" if isinstance(verdict, Undecided) else "Unschedulable"
     yield from clear_nominations(state, entity)
     if entity.group is not None:
-        yield from report_groups(state, entity.group.subtree(), lambda group: _reason_of(group, reason, verdict))
+        kept = reserve.text_of(state, entity.key)
+        yield from report_groups(state, entity.group.subtree(), lambda group: _reason_of(group, reason, verdict, kept))
+        state.reservations.ask()
     text = message_of(verdict, entity.key)
     entity.set_outcome(reason, text)
     for member in state.members_of(entity):
         diagnosis = evaluation.diagnoses.get(state.shape_of(member).id)
         own = diagnosis.message_text() if diagnosis is not None else f"pod group is unschedulable, {text}"
-        yield from report_pod(state, member, text if isinstance(verdict, Undecided) else own)
+        yield from report_pod(state, member, text if isinstance(verdict, Undecided) else own, reason)
     was_requeued = entity.epoch == state.queue.epoch
     awaits_binds = state.preemptions.take_awaiting_binds(entity.key)
     state.queue.add_unschedulable(entity, _hints(state, evaluation, awaits_binds=awaits_binds), now)
@@ -140,11 +143,15 @@ def _wait_for_search(
         entity.set_outcome("Searching", "the search for a placement goes on")
 
 
-def _reason_of(group: Group, reason: str, verdict: Infeasible | Undecided) -> tuple[str, str]:
-    """A group without its members waits for them, whatever became of the rest of its tree."""
+def _reason_of(group: Group, reason: str, verdict: Infeasible | Undecided, kept: str) -> tuple[str, str]:
+    """A group without its members waits for them, whatever became of the rest of its tree.
+
+    `kept` says what room is kept for the tree; that is said on its root.
+    """
     if not group.admissible:
         return own_wait(group)
-    return reason, incomplete_above(group) or message_of(verdict, group.key)
+    text = incomplete_above(group) or message_of(verdict, group.key)
+    return reason, text if group.parent is not None else with_kept_room(text, kept)
 
 
 def _hints(state: SchedulerState, evaluation: Evaluation, *, awaits_binds: bool) -> RequeueHints:

@@ -7,15 +7,20 @@ same result as one by one. The same events, times, configuration and seed give t
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from muster.api import types
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import event_handlers, preempt
+from muster.scheduler.cycle import event_handlers, preempt, reserve, second_look
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
 from muster.scheduler.cycle.view import SchedulerView
 from muster.scheduler.groups.group import PENDING, Member
-from muster.scheduler.interface.decisions import Decision
-from muster.scheduler.interface.events import Event
+from muster.scheduler.interface.decisions import Bind, Decision
+from muster.scheduler.interface.events import BindFailed, Event
 from muster.scheduler.placement.request import PendingPod, PodGroupRequest
 from muster.scheduler.placement.verdict import Assignment, DomainsEvaluated, Placed
 from muster.scheduler.preemption.result import PreemptionAttempt
@@ -30,8 +35,8 @@ MOST_SILENT_ATTEMPTS = 64  # attempts without a decision in one cycle, so that e
 class Scheduler:
     """A deterministic scheduler for pods and trees of groups."""
 
-    def __init__(self, config: Config, *, seed: int = 0, gang_scheduling: bool = True) -> None:
-        self.state = SchedulerState(config, seed=seed, gang_scheduling=gang_scheduling)
+    def __init__(self, config: Config, *, seed: int = 0, gates: FeatureGates = DEFAULT) -> None:
+        self.state = SchedulerState(config, seed=seed, gates=gates)
 
     def handle(self, event: Event, now: float) -> None:
         """Take in one event."""
@@ -69,6 +74,33 @@ class Scheduler:
         due = self.wake_at(now)
         return due is None or due > now
 
+    def lost_races(self, binds: Sequence[Bind]) -> list[BindFailed]:
+        """The answers to binds of one cycle that must not be sent, by what the events since then have shown."""
+        return second_look.lost_races(self.state, binds)
+
+    def bind_fault(self, bind: Bind) -> str:
+        """Why a bind must not be sent any more; empty if it may."""
+        return second_look.fault_of(self.state, bind)
+
+    # --- beginning anew ----------------------------------------------------------------------------
+
+    def may_restart(self) -> bool:
+        """Whether a scheduler that is told the objects as they are now goes on as this one would.
+
+        Everything but binds, evictions and searches under way can be read from the objects.
+        """
+        state = self.state
+        return not (state.assumed.in_flight() or state.preemptions.entities() or state.searches)
+
+    def take_over(self, other: Scheduler) -> None:
+        """Go on with the state of another scheduler, which nobody uses any more."""
+        self.state = other.state
+
+    def snapshot(self, pod: types.Pod) -> types.Pod:
+        """A pod as the scheduler knows it: it may have heard that the pod is bound before the watch has shown it."""
+        member = self.state.forest.members.get(pod.metadata.uid)
+        return member.pod if member is not None and member.node and not pod.spec.node_name else pod
+
     # --- one entity --------------------------------------------------------------------------------
 
     def _schedule(self, entity: QueuedEntity, now: float) -> list[Decision]:
@@ -82,26 +114,39 @@ class Scheduler:
         """The single pods of one shape that come next in line anyway."""
         state = self.state
         shape = state.shape_of(_pod_of(first))
+        kept = self._kept_from(first)
         batch = [first]
         while len(batch) < MOST_IN_ONE_PASS:
             entity = state.queue.peek()
             if entity is None or entity.member is None or state.shape_of(entity.member) is not shape:
                 break
+            if state.reservations and self._kept_from(entity) != kept:
+                break
             state.queue.pop()
             batch.append(entity)
         return batch
+
+    def _kept_from(self, entity: QueuedEntity) -> tuple[int, float | None]:
+        """What decides which reserved seats a pod must not take."""
+        return (entity.priority, self.state.longest_run(entity)) if self.state.reservations else (0, None)
 
     def _place_batch(self, batch: list[QueuedEntity], now: float) -> list[Decision]:
         """Many entities, one pass: the same nodes as one by one, checked together."""
         state = self.state
         shape = state.shape_of(_pod_of(batch[0]))
+        kept = state.nominated_against(batch[0])
         with state.evaluator.trial() as trial:
+            for (reserved, slot), count in Counter(kept).items():
+                trial.place(reserved, slot, count)
             slots = trial.place_many(shape, len(batch))
         names = state.cluster.names
         assigned = [Assignment(entity.uid, names[slot], slot) for entity, slot in zip(batch, slots, strict=False)]
         pods = tuple(PendingPod(e.uid, e.key.namespace, e.key.name, shape, e.priority) for e in batch)
         request = PodGroupRequest(batch[0].key, minimum=len(assigned), bound=0, members=pods)
-        if validate(Placed(tuple(assigned), frozenset({request.key})), request, state.cluster) is not None:
+        if (
+            validate(Placed(tuple(assigned), frozenset({request.key})), request, state.cluster, nominated=kept)
+            is not None
+        ):
             assigned = []  # one by one, each with its own check and its own message
         decisions = list(bind(state, list(zip(batch, assigned, strict=False))))
         for entity in batch[len(assigned) :]:
@@ -126,9 +171,17 @@ class Scheduler:
         """What became of proofs of infeasibility since they were last taken."""
         return self.state.measurements.take_proofs()
 
+    def adopt_reservations(self, now: float) -> None:
+        """Take over the room that the conditions of groups say is kept; for answers about a cluster, without cycles."""
+        reserve.adopt_said(self.state, now)
+
+    def take_reservations(self) -> dict[str, int]:
+        """What became of reservations since they were last taken."""
+        return self.state.measurements.take_reservations()
+
     def pending(self) -> int:
         """How many pods wait."""
-        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING)
+        return sum(1 for member in self.state.forest.members.values() if member.state == PENDING and not member.foreign)
 
 
 def _pod_of(entity: QueuedEntity) -> Member:

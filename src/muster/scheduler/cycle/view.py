@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from muster.api.types import Pod
 from muster.scheduler.cache.arrays import Bools, Ids, Ints
+from muster.scheduler.cycle import reserve
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
+from muster.scheduler.state.reservations import Reservation
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 
@@ -70,6 +72,16 @@ class SchedulerView:
                 gated = entity.member is not None and entity.member.gated
                 yield QueueEntry(entity.state, "pod", 1, gated, rejected_by)
 
+    # --- reservations ------------------------------------------------------------------------------
+
+    def reservations(self) -> list[Reservation]:
+        """The room that is kept for groups, those of groups that come first first."""
+        return list(self._state.reservations)
+
+    def expected_start(self, entity: QueuedEntity) -> float | None:
+        """When an entity will fit, as far as it is known when the pods in its way end."""
+        return reserve.expected_start(self._state, entity)
+
     # --- nodes -------------------------------------------------------------------------------------
 
     def cache_sizes(self) -> CacheSizes:
@@ -83,6 +95,22 @@ class SchedulerView:
     def nodes(self) -> Bools:
         """Which slots of the arrays below are nodes; slots of removed nodes stay free for a while."""
         return self._cluster.alive[: self._cluster.size]
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """The name of the node in each slot; empty where there is none."""
+        return self._cluster.names
+
+    def slot_of(self, node: str) -> int | None:
+        """The slot of a node."""
+        return self._cluster.index.get(node)
+
+    def pods_on(self, node: str) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """The pods that count on a node: the uid of each, and what it requests (cpu in milli-units)."""
+        slot = self._cluster.index.get(node)
+        if slot is not None:
+            for placed in self._cluster.pods_on(slot):
+                yield placed.pod.metadata.uid, placed.footprint.requirements.amounts
 
     def labels(self, key: str) -> Ids:
         """The number of each node's label value; 0 for nodes without the label."""

@@ -6,7 +6,7 @@ the objects of the tree or from the queue; `suggestions` adds what would help, e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,12 @@ from muster.scheduler.explain.sentences import (
     name_of,
     preemption_sentence,
     requeue_sentence,
+    reservation_sentence,
     unschedulable_sentence,
     why_never,
 )
-from muster.scheduler.explain.suggestions import Through, suggest
-from muster.scheduler.groups.group import PENDING, Group, Member, entity_key
+from muster.scheduler.explain.suggestions import CHANGEABLE, Through, suggest
+from muster.scheduler.groups.group import PENDING, Group, Member, entity_key, priority_of
 from muster.scheduler.groups.validity import find_fault
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest
@@ -67,6 +68,14 @@ class Target:
     found: Found
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How suggestions are looked for."""
+
+    through: Through
+    changeable: Set[str]
+
+
 def find(scheduler: Scheduler, kind: str, namespace: str, name: str) -> Target | None:
     """The entity an object is scheduled with, the object itself if it is not pending, or None if it is unknown."""
     state = scheduler.state
@@ -100,14 +109,20 @@ def _of_member(state: SchedulerState, member: Member) -> Found:
     return state.queue.entities.get(entity_key(member), member) if member.state == PENDING else member
 
 
-def explain(scheduler: Scheduler, target: Target, through: Through = iter) -> Explanation:
-    """The explanation of a target. `through` may count the sources of suggestions as they are tried."""
+def explain(
+    scheduler: Scheduler, target: Target, through: Through = iter, changeable: Set[str] = CHANGEABLE
+) -> Explanation:
+    """The explanation of a target.
+
+    `through` may count the sources of suggestions as they are tried; `changeable` names the fields of groups that the
+    server lets change.
+    """
     found = target.found
     if isinstance(found, Member):
         return _of_pod(scheduler.state, found)
     if isinstance(found, Group):
         return _of_group(scheduler.state, found)
-    return _of_entity(scheduler, found, target, through)
+    return _of_entity(scheduler, found, target, _Asked(through, changeable))
 
 
 # --- objects that are not in the queue ---------------------------------------------------------------
@@ -118,7 +133,8 @@ def _of_pod(state: SchedulerState, member: Member) -> Explanation:
     where = f" on {member.node}" if member.node else ""
     words = {"running": f"runs{where}", "leaving": f"is being deleted{where}", "failed": f"has failed{where}"}
     words |= {"succeeded": f"has finished{where}", "pending": f"is about to be bound{where}"}
-    sentence = f"pod {ref.name} {words[member.state]}"
+    state_words = f"is placed by scheduler {member.traits[0]}" if member.foreign else words[member.state]
+    sentence = f"pod {ref.name} {state_words}"
     levels = tuple(_levels(state, member.group.root(), ())) if member.group is not None else ()
     return Explanation("Pod", ref.namespace, ref.name, "Running", sentence, member.traits[1], levels)
 
@@ -127,7 +143,7 @@ def _of_group(state: SchedulerState, group: Group) -> Explanation:
     top = group.root()
     levels = tuple(_levels(state, top, ()))
     verdict, sentence, requeued = _group_state(state, group)
-    priority = (group.obj.spec.priority or 0) if group.obj is not None else 0
+    priority = priority_of(top)
     return Explanation(*group.key, verdict, sentence, priority, levels, condition=_condition(group.obj), wakes=requeued)
 
 
@@ -155,7 +171,7 @@ def _in_domain(state: SchedulerState, group: Group) -> str:
 # --- entities in the queue -------------------------------------------------------------------------
 
 
-def _of_entity(scheduler: Scheduler, entity: QueuedEntity, target: Target, through: Through) -> Explanation:
+def _of_entity(scheduler: Scheduler, entity: QueuedEntity, target: Target, asked: _Asked) -> Explanation:
     state = scheduler.state
     base = Explanation(
         *entity.key,
@@ -167,7 +183,7 @@ def _of_entity(scheduler: Scheduler, entity: QueuedEntity, target: Target, throu
         waiting=len(state.queue.entities),
         condition=_condition(entity.group.obj if entity.group is not None else entity.member),
     )
-    return _not_tried(state, entity, base, target) or _tried(scheduler, entity, base, target, through)
+    return _not_tried(state, entity, base, target) or _tried(scheduler, entity, base, target, asked)
 
 
 def _not_tried(state: SchedulerState, entity: QueuedEntity, base: Explanation, target: Target) -> Explanation | None:
@@ -192,9 +208,7 @@ def _not_tried(state: SchedulerState, entity: QueuedEntity, base: Explanation, t
     return None
 
 
-def _tried(
-    scheduler: Scheduler, entity: QueuedEntity, base: Explanation, target: Target, through: Through
-) -> Explanation:
+def _tried(scheduler: Scheduler, entity: QueuedEntity, base: Explanation, target: Target, asked: _Asked) -> Explanation:
     """What the planner finds for an entity now."""
     state = scheduler.state
     evaluation = evaluate(state, entity)
@@ -208,7 +222,7 @@ def _tried(
         text = f"{name_of(entity)} has its seats once {pods} have left that are on their way out"
         wakes = f"when they are gone: {few(sorted(state.forest.members[uid].ref.name for uid in leaving))}"
         return _with(base, entity, state, waiting.FOR_VICTIMS, text, target, wakes=wakes)
-    return _unschedulable(scheduler, entity, evaluation, base, target, through)
+    return _unschedulable(scheduler, entity, evaluation, base, target, asked)
 
 
 def _with(
@@ -272,7 +286,7 @@ def _unschedulable(
     evaluation: Evaluation,
     base: Explanation,
     target: Target,
-    through: Through,
+    asked: _Asked,
 ) -> Explanation:
     state, verdict = scheduler.state, evaluation.verdict
     assert isinstance(verdict, Infeasible | Undecided)
@@ -294,7 +308,8 @@ def _unschedulable(
         holders=holders(state, entity.key, first, MOST_HOLDERS) if first is not None else (),
         held_in=where,
         preemption=preemption_sentence(state, entity, evaluation),
-        suggestions=tuple(suggest(scheduler, entity, evaluation, through)),
+        reservation=reservation_sentence(state, entity),
+        suggestions=tuple(suggest(scheduler, entity, evaluation, asked.through, asked.changeable)),
     )
 
 

@@ -82,6 +82,7 @@ class Suggestion(msgspec.Struct, frozen=True, rename="camel"):
     action: str  # one of suggestions.ACTIONS
     text: str
     details: dict[str, str | int]
+    recreate: str = ""  # what must be made anew, because the server refuses the change of what exists
 
 
 class Explanation(msgspec.Struct, frozen=True, rename="camel"):
@@ -99,6 +100,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     holders: tuple[Holder, ...] = ()
     held_in: str = ""
     preemption: str = ""
+    reservation: str = ""  # room that is kept for it, or from it
     since: str = ""
     position: int = 0  # in the queue; 0 if it is not in it
     waiting: int = 0  # how many are in the queue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cycle.evaluate import Evaluation
 from muster.scheduler.framework.shape import Shape
@@ -17,7 +18,9 @@ from muster.scheduler.preemption.select import select_victims
 from muster.scheduler.preemption.victims import possible_victims, quorums
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS
+from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.kept_room import kept_text, start_text, where_text
 from muster.scheduler.status.messages import amount_text, count_text, kind_word, short_key, shortage_text
 
 
@@ -87,6 +90,12 @@ def _larger_than_all_nodes(state: SchedulerState, request: GroupRequest, key: En
 def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation) -> str:
     if isinstance(evaluation.verdict, Undecided):
         return "not considered: nobody is evicted for a placement that may exist without it"
+    if entity.group is not None and not state.gates.enabled(WORKLOAD_AWARE_PREEMPTION):
+        return "not considered: preemption by groups is switched off (WorkloadAwarePreemption=false)"
+    profile = state.config.profiles.get(state.scheduler_of(entity))
+    point = POD_GROUP_POST_FILTER if entity.group is not None else POST_FILTER
+    if profile is not None and point not in profile.preempting:
+        return f"not considered: the profile disables DefaultPreemption at {point}"
     never = (
         not may_preempt(entity.group) if entity.group is not None else state.members_of(entity)[0].traits[2] == "Never"
     )
@@ -102,7 +111,7 @@ def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation:
         evaluation.request,
         state.evaluator,
         victims=victims,
-        quorums=quorums(state.forest, victims),
+        quorums=quorums(victims),
         budgets=list(state.budgets.values()),
         nominated=state.nominated_against(entity),
         leaving=leaving,
@@ -151,3 +160,19 @@ def _only_shape(request: GroupRequest, key: EntityKey) -> Shape | None:
     leaf = next((leaf for leaf in leaves(request) if leaf.key == key), None)
     shapes = {member.shape.id: member.shape for member in leaf.members} if leaf is not None else {}
     return next(iter(shapes.values())) if len(shapes) == 1 else None
+
+
+def reservation_sentence(state: SchedulerState, entity: QueuedEntity) -> str:
+    """The room that is kept for an entity, or that it may not use because it is kept for others; empty without any."""
+    own = state.reservations.get(entity.key)
+    if own is not None:
+        text = kept_text(own.domains, sorted(own.nodes), own.start)
+        names = sorted(state.forest.members[uid].ref.name for uid in own.leaving if uid in state.forest.members)
+        return f"{text}; {few(names)} must leave first" if names else text
+    others = [each for each in state.reservations if each.priority >= entity.priority]
+    return "; ".join(
+        f"room {where_text(each.domains, sorted(each.nodes))} is kept for "
+        f"{kind_word(each.entity.kind)} {each.entity.namespace}/{each.entity.name}, "
+        f"expected start {start_text(each.start)}"
+        for each in others
+    )

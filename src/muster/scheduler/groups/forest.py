@@ -31,6 +31,8 @@ class Forest:
         self.members: dict[str, Member] = {}
         self.on_node: dict[str, dict[str, Member]] = {}  # the bound ones, finished or not
         self.workloads: dict[tuple[str, str], api.Workload] = {}
+        self._of_workload: dict[tuple[str, str], dict[EntityKey, Group]] = {}  # the groups that refer to it
+        self._cyclic: dict[EntityKey, Group] = {}  # those whose edge to their parent is left out
 
     # --- groups ------------------------------------------------------------------------------------
 
@@ -46,6 +48,7 @@ class Forest:
         meta = obj.metadata
         group = self.group(EntityKey(obj.kind, meta.namespace, meta.name))
         was_other = group.obj is not None and group.obj.metadata.uid != meta.uid
+        self._refer(group, obj)
         group.obj = obj
         group.minimum = minimum_of(obj)
         if was_other:
@@ -61,6 +64,7 @@ class Forest:
         group = self.groups.get(key)
         if group is None or group.obj is None:
             return None
+        self._refer(group, None)
         group.obj = None
         group.scheduled_once = False
         group.finished.clear()
@@ -68,6 +72,22 @@ class Forest:
         self._update_admissible(group)
         self._prune(group)
         return group
+
+    def groups_of_workload(self, namespace: str, name: str) -> list[Group]:
+        """The groups that refer to a Workload, whether it exists or not."""
+        return list(self._of_workload.get((namespace, name), {}).values())
+
+    def _refer(self, group: Group, obj: api.PodGroup | api.CompositePodGroup | None) -> None:
+        """Index a group by the Workload that its new object refers to, before the old object is replaced."""
+        old, new = _workload_of(group.obj), _workload_of(obj)
+        if old == new:
+            return
+        if old is not None:
+            del self._of_workload[old][group.key]
+            if not self._of_workload[old]:
+                del self._of_workload[old]
+        if new is not None:
+            self._of_workload.setdefault(new, {})[group.key] = group
 
     def _link(self, group: Group, parent_name: str | None) -> None:
         parent = None
@@ -80,7 +100,9 @@ class Forest:
         if parent is not None:
             parent.children[group.key] = group
             group.cyclic = self._closes_cycle(group)
-            if not group.cyclic:
+            if group.cyclic:
+                self._cyclic[group.key] = group
+            else:
                 self._add_to_ancestors(group, +1)
         self._relink_cycles(group)
 
@@ -91,14 +113,16 @@ class Forest:
         if not group.cyclic:
             self._add_to_ancestors(group, -1)
         group.parent, group.cyclic = None, False
+        self._cyclic.pop(group.key, None)
         del old.children[group.key]
         self._prune(old)
 
     def _relink_cycles(self, changed: Group) -> None:
         """Edges that were left out because they closed a cycle may be valid after this change."""
-        for group in [g for g in self.groups.values() if g.cyclic and g is not changed]:
+        for group in [g for g in self._cyclic.values() if g is not changed]:
             if not self._closes_cycle(group):
                 group.cyclic = False
+                del self._cyclic[group.key]
                 self._add_to_ancestors(group, +1)
 
     @staticmethod
@@ -117,6 +141,7 @@ class Forest:
             above.gated += sign * group.gated
             above.pending_below += sign * group.pending_below
             above.in_flight += sign * group.in_flight
+            above.foreign_below += sign * group.foreign_below
             above = above.parent if not above.cyclic else None
         if group.admissible and group.parent is not None:
             group.parent.admissible_children += sign
@@ -143,11 +168,15 @@ class Forest:
 
     # --- members -----------------------------------------------------------------------------------
 
-    def put_member(self, pod: types.Pod, key: EntityKey | None) -> Member:
-        """A pod exists in this form; `key` names its group, or is None for a pod on its own."""
+    def put_member(self, pod: types.Pod, key: EntityKey | None, *, foreign: bool = False) -> Member:
+        """A pod exists in this form; `key` names its group, or is None for a pod on its own.
+
+        `foreign`: another scheduler places it. Until it is bound it counts neither as pending nor toward the minimum.
+        """
         member = self.members.get(pod.metadata.uid)
         if member is None:
             member = self.members[pod.metadata.uid] = Member(pod)
+            member.foreign = foreign
         else:
             self._leave(member)
             member.update(pod)
@@ -235,6 +264,11 @@ class Forest:
             group.running[member.uid] = member
             group.unconfirmed += 1 if member.assumed else 0
             group.traits[member.traits] += 1
+            self._count_foreign(member, 1)
+        elif member.state == PENDING and member.foreign:
+            group.foreign[member.uid] = member
+            group.traits[member.traits] += 1
+            self._count_foreign(member, 1)
         elif member.state == PENDING:
             group.pending[member.uid] = member
             group.traits[member.traits] += 1
@@ -249,7 +283,10 @@ class Forest:
         was_running = not was_pending and group.running.pop(member.uid, None) is not None
         if was_running and member.assumed:
             group.unconfirmed -= 1
-        if was_pending or was_running:
+        was_foreign = group.foreign.pop(member.uid, None) is not None
+        if was_foreign or was_running:
+            self._count_foreign(member, -1)
+        if was_pending or was_running or was_foreign:
             group.traits[member.traits] -= 1
             if group.traits[member.traits] == 0:
                 del group.traits[member.traits]
@@ -267,6 +304,18 @@ class Forest:
             current.gated += gated
             current.in_flight += in_flight
             current = current.parent if not current.cyclic else None
+
+    @staticmethod
+    def _count_foreign(member: Member, sign: int) -> None:
+        current = member.group if member.foreign else None
+        while current is not None:
+            current.foreign_below += sign
+            current = current.parent if not current.cyclic else None
+
+
+def _workload_of(obj: api.PodGroup | api.CompositePodGroup | None) -> tuple[str, str] | None:
+    ref = obj.spec.workload_ref if obj is not None else None
+    return (obj.metadata.namespace, ref.workload_name) if obj is not None and ref is not None else None
 
 
 def _was_scheduled(obj: api.PodGroup | api.CompositePodGroup) -> bool:

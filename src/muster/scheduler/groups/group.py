@@ -28,6 +28,7 @@ class Member:
 
     __slots__ = (
         "assumed",
+        "foreign",
         "gated",
         "group",
         "in_flight",
@@ -47,6 +48,7 @@ class Member:
         self.uid = meta.uid
         self.ref = ObjectRef("Pod", meta.namespace, meta.name, meta.uid)
         self.group: Group | None = None
+        self.foreign = False  # another scheduler places it
         self.assumed = ""  # the node it was bound to, until the watch shows it there
         self.in_flight = False  # the API has not answered its bind yet
         self.lost = False  # its node is gone or unreachable
@@ -101,6 +103,8 @@ class Group:
         "children",
         "cyclic",
         "finished",
+        "foreign",
+        "foreign_below",
         "gated",
         "in_flight",
         "key",
@@ -125,6 +129,7 @@ class Group:
         self.member_count = 0  # pods that name this group, whatever their state
         self.pending: dict[str, Member] = {}
         self.running: dict[str, Member] = {}
+        self.foreign: dict[str, Member] = {}  # pending pods that another scheduler places
         self.finished: set[str] = set()  # uids that Succeeded
         self.traits: Counter[Traits] = Counter()
         self.minimum = 1
@@ -132,6 +137,7 @@ class Group:
         self.admissible_children = 0
         self.gated = 0  # gated pending pods in this subtree
         self.pending_below = 0  # pending pods in this subtree
+        self.foreign_below = 0  # pods in this subtree, pending or running, that name another scheduler
         self.in_flight = 0  # binds of pods in this subtree that the API has not answered yet
         self.scheduled_once = False
         self.unconfirmed = 0  # running members whose bind is still in flight
@@ -228,17 +234,22 @@ class Group:
         return not (self.exists or self.children or self.member_count)
 
 
+def names_no_class(top: Group) -> bool:
+    """Whether the root says nothing about its priority. An API server stores 0 for a group without a class."""
+    return top.obj is None or (not top.obj.spec.priority_class_name and not top.obj.spec.priority)
+
+
 def priority_of(top: Group) -> int:
-    """The priority of a tree: that of its root, or the lowest of its pods where the root has none."""
-    if top.obj is not None and top.obj.spec.priority is not None:
+    """The priority of a tree: that of its root, or the lowest of its pods where the root names no class."""
+    if top.obj is not None and top.obj.spec.priority is not None and not names_no_class(top):
         return top.obj.spec.priority
     return min((priority for leaf in top.leaves() for _, priority, _ in leaf.traits), default=0)
 
 
 def may_preempt(top: Group) -> bool:
-    """Whether a tree may preempt: by the policy of its root, or without one by the policies of its pods."""
+    """Whether a tree may preempt: by the policy of its root; where that names no class, no pod may forbid it either."""
     policy = top.obj.spec.preemption_policy if top.obj else None
-    if policy is not None:
+    if policy == api.NEVER or (policy is not None and not names_no_class(top)):
         return policy != api.NEVER
     return all(policy != api.NEVER for leaf in top.leaves() for _, _, policy in leaf.traits)
 

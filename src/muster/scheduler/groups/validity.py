@@ -2,8 +2,8 @@
 
 Two sorts. A layout fault (`Invalid`) contradicts the design of the API: cycles, depth, two Workloads,
 differing priorities, an `all` composite over `single` children, templates that do not match. A member fault
-(`SchedulerError`) is a pod whose scheduler, priority or preemption policy differs from its group's. Both end when an
-object changes.
+(`SchedulerError`) is a pod whose scheduler, priority or preemption policy differs from its group's; where the root
+names no priority class, its pods may have any priority. Both end when an object changes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from muster.api import groups as api
 from muster.scheduler.groups.forest import Forest
-from muster.scheduler.groups.group import Group, Traits
+from muster.scheduler.groups.group import Group, names_no_class
 
 INVALID = "Invalid"
 SCHEDULER_ERROR = "SchedulerError"
@@ -168,10 +168,13 @@ def _add_templates(template: api.CompositePodGroupTemplate, parent: str, table: 
 def _member_faults(top: Group) -> Iterator[str]:
     if top.obj is None:
         return
-    traits = sorted({traits for leaf in top.leaves() for traits in leaf.traits})
-    yield from _one_scheduler(traits)
+    mixed = mixed_schedulers(top)
+    if mixed is not None:
+        yield mixed.message
+    if names_no_class(top):
+        return
     spec = top.obj.spec
-    for _, priority, policy in traits:
+    for _, priority, policy in sorted({traits for leaf in top.leaves() for traits in leaf.traits}):
         if spec.priority is not None and priority != spec.priority:
             yield (
                 "all pods in a single pod group should have the same priority as the pod group's priority, "
@@ -185,10 +188,10 @@ def _member_faults(top: Group) -> Iterator[str]:
             )
 
 
-def _one_scheduler(traits: list[Traits]) -> Iterator[str]:
-    names = sorted({scheduler for scheduler, _, _ in traits})
-    if len(names) > 1:
-        yield (
-            "all pods in a single pod group should have the same .spec.schedulerName set, "
-            f'got: "{names[0]}" and "{names[1]}"'
-        )
+def mixed_schedulers(top: Group) -> TreeFault | None:
+    """The fault of a tree whose pods name different schedulers; it needs no complete tree to be found."""
+    names = sorted({scheduler for leaf in top.leaves() for scheduler, _, _ in leaf.traits})
+    if len(names) < 2:
+        return None
+    text = "all pods in a single pod group should have the same .spec.schedulerName set, "
+    return TreeFault(SCHEDULER_ERROR, f'{text}got: "{names[0]}" and "{names[1]}"')

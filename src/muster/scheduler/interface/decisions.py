@@ -66,7 +66,7 @@ class RecordEvent(msgspec.Struct, frozen=True, tag_field="do", tag="emit"):
 
 
 class Evict(msgspec.Struct, frozen=True, tag_field="do", tag="evict"):
-    """Delete a victim with its own grace period, on the condition that it still has this uid."""
+    """Delete a victim with its own grace period, on the condition that it still has this uid and is as last seen."""
 
     pod: ObjectRef
     preemptor: ObjectRef

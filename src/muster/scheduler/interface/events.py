@@ -59,12 +59,20 @@ class BindSucceeded(msgspec.Struct, frozen=True, tag="bound"):
     node: str
 
 
+# Why a bind did not happen.
+REFUSED = "refused"  # the server would not, or could not
+FORBIDDEN = "forbidden"  # the scheduler lacks the right to bind pods in this namespace
+POD_CHANGED = "pod_changed"  # the pod is gone or bound elsewhere; the watch shows it, before or after this event
+LOST_RACE = "lost_race"  # what was counted on is taken or gone, as the watches have shown already
+
+
 class BindFailed(msgspec.Struct, frozen=True, tag="bind-failed"):
     """A `Bind` did not happen: it was rejected for good, or its result was unknown and the pod was found unbound."""
 
     uid: str
     node: str
     reason: str
+    cause: str = REFUSED
 
 
 class EvictionFailed(msgspec.Struct, frozen=True, tag="evict-failed"):

@@ -76,6 +76,12 @@ def plan_first_slice(
     return _plan(request, trial, budget, evaluated, search=search, pausing=True)
 
 
+def plan_greedily(request: GroupRequest, trial: Trial, budget: Budget) -> Placed | None:
+    """The minimum of a request by greedy placement alone; None says nothing about whether a placement exists."""
+    found = _plan(request, trial, budget, None, extras=False, search=False)
+    return found if isinstance(found, Placed) else None
+
+
 def resumed_verdict(paused: PausedSearch, answer: Found | NotFound, trial: Trial) -> Verdict | None:
     """The verdict of a search that has ended, on the cluster as it is now; None if what it found is not there any more.
 

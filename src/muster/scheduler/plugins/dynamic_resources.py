@@ -15,7 +15,7 @@ class DynamicResources(Plugin):
     filter_depends_on = DependsOn.NODE
     message = "pod has dynamic resource claims, which this scheduler does not support"
     unresolvable = True
-    known_args = None
+    known_args = frozenset(("filterTimeout", "bindingTimeout"))
 
     def concerns(self, shape: Shape) -> bool:
         return bool(shape.pod.spec.resource_claims)

@@ -20,7 +20,7 @@ from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
 from muster.scheduler.preemption.cost import EvictionCost
 from muster.scheduler.preemption.supply import CountableShape, NodeSupply
-from muster.scheduler.preemption.victims import Victim
+from muster.scheduler.preemption.victim_table import Victim
 from muster.scheduler.preemption.what_if import EvictionTrial
 
 MOST_REMEMBERED = 256

@@ -10,14 +10,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
+import numpy as np
+import numpy.typing as npt
+
 from muster.api import selectors, types
+from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.preemption.victims import Quorum, Victim
+from muster.scheduler.preemption.victim_table import Victim, VictimTable
+from muster.scheduler.preemption.victims import Quorum
 
 Cost = tuple[int, int, int, int, int, float]  # violations, priority, gangs broken, victims, pods, work lost
 
 
 SingleCost = tuple[int, int, int, int, float]  # violations, priority, gangs broken, pods, work lost
+
+
+CostColumns = tuple[Ints, Ints, Ints, Ints, npt.NDArray[np.float64]]  # the same for all victims
 
 
 PodOf = Callable[[str], types.Pod]
@@ -110,6 +118,43 @@ class EvictionCost:
         latest = -max((self.seconds(start) for start in victim.starts), default=0.0)
         broken = self.broken_gangs((victim,))
         return (self._violations(victim), victim.priority, broken, len(victim.uids), latest)
+
+    def single_columns(self, victims: VictimTable) -> CostColumns:
+        """`single` for all victims."""
+        violations = np.zeros(len(victims), dtype=np.int64)
+        if self.allowed:
+            violations[:] = [self._violations(victim) for victim in victims]
+        breaks = [self._breaks(group.key) for group in victims.groups]
+        broken = np.array([*breaks, False], dtype=np.int64)[victims.group_of]
+        pods = np.ones(len(victims), dtype=np.int64)
+        lost = -self._all_seconds(victims.starts())
+        priority = victims.priority.copy()
+        for number, victim in victims.subtrees():
+            _, _, broken[number], pods[number], lost[number] = self.single(victim)
+        for column, value in ((violations, 0), (priority, NOTHING_EVICTED), (broken, 0), (pods, 0), (lost, 0)):
+            column[victims.marked] = value
+        return violations, priority, broken, pods, lost
+
+    def _all_seconds(self, times: Sequence[str]) -> npt.NDArray[np.float64]:
+        for time in set(times) - self._times.keys():
+            self._times[time] = seconds(time)
+        return np.fromiter(map(self._times.__getitem__, times), np.float64, len(times))
+
+    def cheapest_first(self, victims: VictimTable) -> tuple[VictimTable, list[SingleCost]]:
+        """The victims sorted by what they cost by themselves, equal ones by key; and these costs."""
+        columns = self.single_columns(victims)
+        order = np.lexsort(columns[::-1])
+        differs = np.zeros(len(victims) + 1, dtype=np.bool_)
+        differs[[0, -1]] = True
+        for column in columns:
+            differs[1:-1] |= column[order[1:]] != column[order[:-1]]
+        edges = np.flatnonzero(differs)
+        for at in np.flatnonzero(np.diff(edges) > 1).tolist():
+            equal = order[edges[at] : edges[at + 1]]
+            keys = victims.keys(equal)
+            order[edges[at] : edges[at + 1]] = equal[sorted(range(len(keys)), key=keys.__getitem__)]
+        costs = list(zip(*(column[order].tolist() for column in columns), strict=True))
+        return victims.reordered(order), costs
 
     def disruptions(self, victim: Victim) -> Mapping[int, int]:
         """How many pods of a victim count against which budget."""

@@ -101,7 +101,7 @@ class GroupVictims:
 
     def _promising(self, request: GroupRequest, domains: list[Bools]) -> Iterator[Bools]:
         """All domains, or where that is too much work those that need least: lowest priority, fewest seats."""
-        sizes = [sum(len(self.supply.on_slot.get(slot, ())) for slot in np.flatnonzero(d).tolist()) for d in domains]
+        sizes = [self.supply.victims_on(domain) for domain in domains]
         order = list(range(len(domains)))
         if sum(sizes) > MOST_VICTIMS:
             order.sort(key=self._estimates(request, domains, sizes).__getitem__)
@@ -119,14 +119,13 @@ class GroupVictims:
             return [(0, 0, size) for size in sizes]
         (number, wanted), supply = next(iter(shapes.items())), self.supply
         shape = self.shapes[number]
-        levels = sorted({victim.priority for victim in supply.victims})
+        levels: list[int] = np.unique(supply.victims.priority).tolist()
         now = supply.seats(shape)
         found = [
             (len(levels), wanted - int(now[domain].sum()), size) for domain, size in zip(domains, sizes, strict=True)
         ]
         for rank, level in reversed(list(enumerate(levels))):
-            free = supply.free_without(n for n, victim in enumerate(supply.victims) if victim.priority <= level)
-            seats = supply.seats(shape, free)
+            seats = supply.seats(shape, supply.add_freed(supply.free.copy(), supply.victims.priority <= level))
             enough = [int(seats[domain].sum()) >= wanted for domain in domains]
             found = [(rank, *one[1:]) if ok else one for one, ok in zip(found, enough, strict=True)]
             if not any(enough):

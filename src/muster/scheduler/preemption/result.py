@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from muster.scheduler.placement.verdict import Placed
-from muster.scheduler.preemption.victims import Victim
+from muster.scheduler.preemption.victim_table import Victim
 
 NOMINATED, NO_VICTIMS, UNDECIDED, REFUSED = "nominated", "no_victims", "undecided", "refused"
 

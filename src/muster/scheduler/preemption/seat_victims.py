@@ -14,10 +14,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from muster.scheduler.cache.arrays import Bools, Ints
-from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.preemption.cost import NOTHING_EVICTED, SingleCost
 from muster.scheduler.preemption.supply import UNLIMITED, Amounts, CountableShape, NodeSupply, RowRequests
-from muster.scheduler.preemption.victims import Victim
+from muster.scheduler.preemption.victim_table import Victim
 
 CostPerSeat = tuple[float, int, float, float, float, float]
 
@@ -32,7 +31,7 @@ class VictimSelection:
         self.slots: list[bool] | None = None  # the slots that matter, if not all do
         self.chosen: set[int] = set()
         self.disrupted: dict[int, int] = {}  # budget -> pods evicted from it
-        self.lost: dict[EntityKey, int] = {}  # gang -> members evicted one by one
+        self.lost: dict[int, int] = {}  # gang -> members evicted one by one
         self._free: dict[int, list[int]] = {}  # slots that differ from the supply
 
     def copy(self) -> VictimSelection:
@@ -52,13 +51,16 @@ class VictimSelection:
             found = self._free[slot] = self.supply.free[:, slot].tolist()
         return found
 
+    def all_free(self) -> Ints:
+        """`free` of all slots, as a new array."""
+        free = self.supply.free.copy()
+        for slot, there in self._free.items():
+            free[:, slot] = there
+        return free
+
     def seats(self, shape: CountableShape) -> Ints:
         """Seats of a shape on every node once the chosen victims are gone."""
-        seats = self.supply.seats(shape)
-        requests = self.supply.requests[shape.shape.id]
-        for slot, free in self._free.items():
-            seats[slot] = count(free, requests) if shape.nodes[slot] else 0
-        return seats
+        return self.supply.seats(shape, self.all_free())
 
     def evict(self, number: int) -> bool:
         """Choose a victim; whether a gang breaks by it."""
@@ -72,30 +74,29 @@ class VictimSelection:
         supply = self.supply
         (self.chosen.add if sign > 0 else self.chosen.discard)(number)
         slots = self.slots
-        for slot, amounts in supply.freed_by[number]:
+        for slot, amounts in supply.freed_by(number):
             if slots is None or slots[slot]:
                 free = self.free(slot)
                 for row, amount in enumerate(amounts):
                     free[row] += sign * amount
-        victim = supply.victims[number]
-        if supply.cost.allowed and not victim.marked:
-            for budget, pods in supply.cost.disruptions(victim).items():
+        if supply.cost.allowed and not supply.marked[number]:
+            for budget, pods in supply.cost.disruptions(supply.victims[number]).items():
                 self.disrupted[budget] = self.disrupted.get(budget, 0) + sign * pods
         gang = supply.gang_of[number]
-        if gang is None:
+        if gang < 0:
             return False
         self.lost[gang] = self.lost.get(gang, 0) + sign
         return self.lost[gang] == supply.slack[gang] + 1
 
     def cost(self, number: int) -> SingleCost:
         """What a further victim costs beside those chosen already."""
-        costs = self.supply.costs[number]
-        victim = self.supply.victims[number]
-        if victim.marked:
+        supply = self.supply
+        costs = supply.costs[number]
+        if supply.marked[number]:
             return costs
-        gang = self.supply.gang_of[number]
-        broken = costs[2] if gang is None else int(self.lost.get(gang, 0) == self.supply.slack[gang])
-        violations = self._violations(victim) if self.supply.cost.allowed else 0
+        gang = supply.gang_of[number]
+        broken = costs[2] if gang < 0 else int(self.lost.get(gang, 0) == supply.slack[gang])
+        violations = self._violations(supply.victims[number]) if supply.cost.allowed else 0
         return (violations, 0 if self.ignore_priority else costs[1], broken, costs[3], costs[4])
 
     def _violations(self, victim: Victim) -> int:
@@ -108,7 +109,7 @@ class VictimSelection:
     def place(self, shape: CountableShape, nodes: Bools, wanted: int) -> None:
         """Take seats for pods of a shape, on nodes of chosen victims first."""
         seats = np.where(nodes, self.seats(shape), 0)
-        emptied = {slot for number in self.chosen for slot, _ in self.supply.freed_by[number]}
+        emptied = {slot for number in self.chosen for slot, _ in self.supply.freed_by(number)}
         amounts = self.supply.amounts(shape.shape.footprint)
         for slot in sorted(np.flatnonzero(seats).tolist(), key=lambda slot: (slot not in emptied, seats[slot], slot)):
             taken = min(wanted, int(seats[slot]))
@@ -127,9 +128,10 @@ class SeatVictims:
         self.selection = selection
         self.supply = selection.supply
         self.requests = self.supply.requests[shape.shape.id]
-        usable = nodes & shape.nodes
-        self.usable: list[bool] = usable.tolist()
-        self._slots: list[int] = np.flatnonzero(usable).tolist()
+        self._shape = shape
+        self._nodes: Bools = nodes & shape.nodes
+        self.usable: list[bool] = self._nodes.tolist()
+        self._slots: list[int] = np.flatnonzero(self._nodes).tolist()
         self.seats: list[int] = np.where(nodes, selection.seats(shape), 0).tolist()
         self.total = sum(self.seats)
         self._heap: list[tuple[CostPerSeat, tuple[int, ...], int, int]] = []
@@ -142,11 +144,12 @@ class SeatVictims:
         before = set(self.selection.chosen)
         available = self._available()
         if self._seats_without(available) <= wanted:  # there is nothing to choose
-            for number in available:
+            numbers = np.flatnonzero(available).tolist()
+            for number in numbers:
                 self.selection.evict(number)
             for slot in self._slots:
                 self._recount(slot)
-            self.reprieve(available)
+            self.reprieve(numbers)
             return self.total >= wanted
         self._push_all(available)
         while self.total < wanted:
@@ -163,22 +166,25 @@ class SeatVictims:
         self.reprieve(self.selection.chosen - before)
         return True
 
-    def _available(self) -> list[int]:
-        """Victims on the usable nodes that are not chosen yet."""
-        selection = self.selection
-        on_slot = self.supply.on_slot
-        there = {number for slot in self._slots if slot in on_slot for number, _ in on_slot[slot]}
-        return sorted(there.difference(selection.chosen, selection.excluded))
+    def _available(self) -> Bools:
+        """Per victim, whether it is on a usable node and not chosen yet."""
+        supply, selection = self.supply, self.selection
+        available = np.zeros(len(supply.victims), dtype=np.bool_)
+        available[supply.part_victim[self._nodes[supply.part_slot]]] = True
+        for kept in (selection.chosen, selection.excluded):
+            available[np.fromiter(kept, np.int64, len(kept))] = False
+        return available
 
-    def _seats_without(self, numbers: Collection[int]) -> int:
+    def _seats_without(self, numbers: Bools) -> int:
         """All seats there are once these victims are gone as well."""
-        return self.total + self._seats_freed(numbers)
+        free = self.supply.add_freed(self.selection.all_free(), numbers)
+        return int(self.supply.seats(self._shape, free)[self._nodes].sum())
 
     def _seats_freed(self, numbers: Collection[int]) -> int:
         """Seats that appear on the usable nodes if these victims are evicted."""
         changed: dict[int, list[int]] = {}
         for number in numbers:
-            for slot, amounts in self.supply.freed_by[number]:
+            for slot, amounts in self.supply.freed_by(number):
                 if self.usable[slot]:
                     free = changed.get(slot)
                     if free is None:
@@ -189,13 +195,39 @@ class SeatVictims:
 
     # --- candidates --------------------------------------------------------------------------------
 
-    def _push_all(self, available: Collection[int]) -> None:
-        for slot in self._slots:
-            if slot in self.supply.on_slot:
-                self._push(slot, -1)
-        for number in available:
-            if len(self.supply.freed_by[number]) > 1:
-                self._push(-1, number)
+    def _push_all(self, available: Bools) -> None:
+        supply = self.supply
+        pushed = self._push_first_victims()
+        for slot in np.flatnonzero(self._nodes & (np.diff(supply.first_on) > 0) & ~pushed).tolist():
+            self._push(slot, -1)
+        for number in np.flatnonzero(available & (np.diff(supply.parts_of) > 1)).tolist():
+            self._push(-1, number)
+        heapq.heapify(self._heap)
+
+    def _push_first_victims(self) -> Bools:
+        """The candidates of all slots at once where the cheapest victim alone is enough; the slots of these."""
+        supply, selection = self.supply, self.selection
+        done = np.zeros(len(self._nodes), dtype=np.bool_)
+        if not self._costs_are_single or selection.chosen or selection.excluded:
+            return done
+        slots = np.flatnonzero(self._nodes & (np.diff(supply.first_on) > 0))
+        parts = supply.by_slot[supply.first_on[slots]]
+        victims = supply.part_victim[parts]
+        free = supply.free.copy()
+        free[:, slots] += supply.part_amounts[parts].T
+        gained = supply.seats(self._shape, free)[slots] - np.array(self.seats, dtype=np.int64)[slots]
+        alone = (gained > 0) & (np.diff(supply.parts_of)[victims] == 1)
+        slots, victims, gained = slots[alone], victims[alone], np.minimum(gained[alone], self.wanted - self.total)
+        for slot, number, gain in zip(slots.tolist(), victims.tolist(), gained.tolist(), strict=True):
+            self._heap.append((self._cost_per_seat((number,), gain), (number,), slot, -1))
+        done[slots] = True
+        return done
+
+    @property
+    def _costs_are_single(self) -> bool:
+        """Whether every victim costs what it costs by itself, so that the order of the supply is that of the cost."""
+        selection = self.selection
+        return not selection.lost and not selection.disrupted and not selection.ignore_priority
 
     def _push(self, slot: int, number: int) -> None:
         candidate = self._candidate(slot, number)
@@ -224,8 +256,8 @@ class SeatVictims:
         """The victims on a node that can still be chosen, by what they cost at the moment."""
         selection = self.selection
         chosen, excluded = selection.chosen, selection.excluded
-        there = [each for each in self.supply.on_slot[slot] if each[0] not in chosen and each[0] not in excluded]
-        if not selection.lost and not selection.disrupted and not selection.ignore_priority:
+        there = [each for each in self.supply.on_slot(slot) if each[0] not in chosen and each[0] not in excluded]
+        if self._costs_are_single:
             return there
         return sorted(there, key=lambda each: (selection.cost(each[0]), each[0]))
 
@@ -244,7 +276,7 @@ class SeatVictims:
         return min(self._seats_freed(numbers), self.wanted - self.total)
 
     def _cost_per_seat(self, numbers: Collection[int], gain: int) -> CostPerSeat:
-        costs = [self.selection.cost(number) for number in numbers if not self.supply.victims[number].marked]
+        costs = [self.selection.cost(number) for number in numbers if not self.supply.marked[number]]
         return (
             sum(cost[0] for cost in costs) / gain,
             max((cost[1] for cost in costs), default=NOTHING_EVICTED),
@@ -261,10 +293,9 @@ class SeatVictims:
         changed: set[int] = set()
         for number in numbers:
             if self.selection.evict(number):
-                gang = self.supply.gang_of[number]
-                members = self.supply.members[gang] if gang is not None else ()
-                changed.update(slot for member in members for slot, _ in self.supply.freed_by[member])
-            for slot, _ in self.supply.freed_by[number]:
+                members = self.supply.members(self.supply.gang_of[number])
+                changed.update(slot for member in members for slot, _ in self.supply.freed_by(member))
+            for slot, _ in self.supply.freed_by(number):
                 self._recount(slot)
                 changed.add(slot)
         for slot in sorted(changed) if self.total < self.wanted else ():
@@ -283,13 +314,13 @@ class SeatVictims:
         for number in sorted(numbers, key=lambda number: (costs[number][:2], number), reverse=True):
             if self.total - self._seats_lost(number) >= self.wanted:
                 self.selection.reprieve(number)
-                for slot, _ in self.supply.freed_by[number]:
+                for slot, _ in self.supply.freed_by(number):
                     self._recount(slot)
 
     def _seats_lost(self, number: int) -> int:
         """Seats that vanish if a victim is reprieved."""
         lost = 0
-        for slot, amounts in self.supply.freed_by[number]:
+        for slot, amounts in self.supply.freed_by(number):
             if self.usable[slot]:
                 left = [have - amount for have, amount in zip(self.selection.free(slot), amounts, strict=True)]
                 lost += self.seats[slot] - count(left, self.requests)

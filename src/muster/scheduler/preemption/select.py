@@ -2,14 +2,17 @@
 
 First whether evicting can help at all, and how many pods it can place at most. Then candidate sets: chosen by
 counting where counts decide; the shortest sufficient prefix of the victims by cost; all victims, less those that can
-be reprieved. Every candidate set is made irreducible, the cheapest is chosen, and with few victims a search over all
-cheaper sets proves that no cheaper one suffices.
+be reprieved. Every candidate set is made irreducible, the cheapest is chosen. If that violates a budget, victims that
+violate nothing are tried as well; with few victims a search over all cheaper sets proves that no cheaper one suffices.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
 
 from muster.api import selectors, types
 from muster.scheduler.cache.arrays import Bools
@@ -18,13 +21,15 @@ from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves, rebuilt, shapes_of
 from muster.scheduler.placement.verdict import Placed, Undecided
+from muster.scheduler.preemption.budget_choices import choices_within_budgets
 from muster.scheduler.preemption.cheapest_set import SufficiencyCache, cheapest_sufficient
 from muster.scheduler.preemption.cost import EvictionCost
 from muster.scheduler.preemption.group_victims import GroupVictims, SeatsWanted
 from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
 from muster.scheduler.preemption.seat_victims import SeatVictims, VictimSelection
 from muster.scheduler.preemption.supply import CountableShape, NodeSupply, countable
-from muster.scheduler.preemption.victims import Quorum, Victim
+from muster.scheduler.preemption.victim_table import Victim, VictimTable
+from muster.scheduler.preemption.victims import Quorum
 from muster.scheduler.preemption.what_if import EvictionTrial
 from muster.scheduler.runtime.evaluator import Evaluator
 
@@ -53,7 +58,7 @@ def select_victims(
     request: GroupRequest,
     evaluator: Evaluator,
     *,
-    victims: Sequence[Victim],
+    victims: VictimTable,
     quorums: Mapping[EntityKey, Quorum],
     budgets: Sequence[types.PodDisruptionBudget],
     nominated: Sequence[tuple[Shape, int]] = (),
@@ -71,19 +76,14 @@ def select_victims(
 class _Selector:
     """One call of `select_victims`."""
 
-    def __init__(
-        self, request: GroupRequest, what_if: EvictionTrial, victims: Sequence[Victim], cost: EvictionCost
-    ) -> None:
+    def __init__(self, request: GroupRequest, what_if: EvictionTrial, victims: VictimTable, cost: EvictionCost) -> None:
         self.request = request
         self.what_if = what_if
         self.cluster = what_if.cluster
-        costs = list(map(cost.single, victims))
-        order = sorted(range(len(victims)), key=costs.__getitem__)
-        self.victims = [victims[at] for at in order]  # cheapest first
-        self.costs = [costs[at] for at in order]
+        self.victims, self.costs = cost.cheapest_first(victims)
         self.cost = cost
         self.target = request  # the request for as many pods as can be placed at best
-        self.pool = self.victims
+        self.pool: Sequence[Victim] = self.victims
         self._suffices: Callable[[Sequence[Victim]], bool] = lambda victims: False
         self.shapes = self._countable_shapes()
         self.supply = self._supply() if self.shapes else None
@@ -102,13 +102,10 @@ class _Selector:
     def _countable_shapes(self) -> dict[int, CountableShape]:
         """Every shape of the request as one that can be counted; none if one of them cannot."""
         shapes = shapes_of(self.request)
-        pods: dict[int, types.Pod] = {}  # one of each kind among the victims, where affinity may select them
-        if any(shape.pod.spec.affinity is not None for shape in shapes.values()):
-            placed = self.cluster.pods
-            pods = {id(placed[uid].footprint): placed[uid].pod for victim in self.victims for uid in victim.uids}
+        pods = [footprint.pod for footprint in self.victims.footprints]  # one of each kind among the victims
         found: dict[int, CountableShape] = {}
         for number, shape in shapes.items():
-            one = countable(self.what_if.evaluator, shape, pods.values())
+            one = countable(self.what_if.evaluator, shape, pods)
             if one is None:
                 return {}
             found[number] = one
@@ -144,8 +141,7 @@ class _Selector:
         self.target = request.with_minimum(request.bound + count)
 
         def suffices(victims: Sequence[Victim]) -> bool:
-            at = {victim.key: number for number, victim in enumerate(self.victims)}
-            seats = supply.seats(shape, supply.free_without(at[victim.key] for victim in victims))
+            seats = supply.seats(shape, supply.free_without(self._numbers[victim.key] for victim in victims))
             return any(int(seats[domain].sum()) >= count for domain in domains)
 
         self._suffices = suffices
@@ -153,29 +149,50 @@ class _Selector:
         assert found, "without any of the victims there is room"
         sets = [selection.victims() for selection in found]
         if len(self.victims) <= FEW_VICTIMS:
-            sets += map(self._irreducible, self._after_reprieve(self.victims))
+            sets += map(self._irreducible, self._after_reprieve(list(self.victims)))
         if len(domains) > 1:
             sets += [fewer for selection in found for fewer in self._elsewhere(selection, shape, count, domains)]
         best = min(sets, key=self._cost) if len(sets) > 1 else sets[0]
         if len(self.victims) <= MOST_SEARCHED:
-            best = cheapest_sufficient(self.victims, self.cost, suffices, below=best, monotone=True) or best
+            return cheapest_sufficient(self.victims, self.cost, suffices, below=best, monotone=True) or best
+        wanted = {request.key: {shape.shape.id: count}}
+        return self._within_budgets(best, lambda pool: self._counted_among(pool, wanted))
+
+    def _counted_among(self, pool: list[Victim], wanted: SeatsWanted) -> Iterator[list[Victim]]:
+        allowed = {victim.key for victim in pool}
+        excluded = {number for number, victim in enumerate(self.victims) if victim.key not in allowed}
+        return (selection.victims() for selection in self._selections(wanted, excluded))
+
+    def _within_budgets(
+        self, best: list[Victim], among: Callable[[list[Victim]], Iterator[list[Victim]]]
+    ) -> list[Victim]:
+        """The best of some victims that violate no budget, if there are any; only asked if `best` violates one."""
+        if self.cost.violations(best):
+            for pool in choices_within_budgets(self.pool, self.cost):
+                if self._suffices(pool):
+                    return min([best, *map(self._irreducible, among(pool))], key=self._cost)
         return best
+
+    @cached_property
+    def _numbers(self) -> dict[EntityKey, int]:
+        return {victim.key: number for number, victim in enumerate(self.victims)}
 
     def _cost(self, victims: Sequence[Victim]) -> tuple[object, ...]:
         return (*self.cost.cost(victims), [victim.key for victim in victims])
 
-    def _selections(self, wanted: SeatsWanted) -> list[VictimSelection]:
+    def _selections(self, wanted: SeatsWanted, excluded: Collection[int] = frozenset()) -> list[VictimSelection]:
         """Victims by counting: by priority, and, where several priorities are hit, ignoring those up to the highest."""
         if self.supply is None:
             return []
         groups = GroupVictims(self.cluster, self.supply, self.shapes, wanted)
-        first = groups.select(self.request, VictimSelection(self.supply), groups.everywhere())
+        start = VictimSelection(self.supply, excluded=excluded)
+        first = groups.select(self.request, start, groups.everywhere())
         if first is None:
             return []
         hit = {victim.priority for victim in first.victims() if not victim.marked}
         if len(hit) < 2:
             return [first]
-        above = {number for number, victim in enumerate(self.victims) if victim.priority > max(hit)}
+        above = set(np.flatnonzero(self.victims.priority > max(hit)).tolist()).union(excluded)
         start = VictimSelection(self.supply, ignore_priority=True, excluded=above)
         second = groups.select(self.request, start, groups.everywhere())
         return [first] if second is None else [first, second]
@@ -218,15 +235,15 @@ class _Selector:
             return NoCandidates(False, NO_PLAN)
         best = min(map(self._irreducible, found.values()), key=self._cost)
         if len(self.victims) <= MOST_SEARCHED:
-            best = cheapest_sufficient(self.victims, self.cost, self._suffices, below=best, monotone=monotone) or best
-        return best
+            return cheapest_sufficient(self.victims, self.cost, self._suffices, below=best, monotone=monotone) or best
+        return self._within_budgets(best, self._planned_among)
 
     def _pools(self) -> Iterator[list[Victim]]:
         """All victims; first without those that the required affinity of the request selects."""
         terms = [term for shape in shapes_of(self.request).values() for term in _required_affinity(shape.pod)]
         if terms:
             yield [victim for victim in self.victims if not self._selected(victim, terms)]
-        yield self.victims
+        yield list(self.victims)
 
     def _selected(self, victim: Victim, terms: list[types.PodAffinityTerm]) -> bool:
         labels = [self.cluster.pods[uid].pod.metadata.labels for uid in victim.uids]
@@ -234,7 +251,7 @@ class _Selector:
 
     def _candidates(self, most: Placed) -> Iterator[list[Victim]]:
         """Sets that suffice. Where there are very many victims, the first that is found has to do."""
-        pool, few, counted = self.pool, len(self.pool) <= MANY_VICTIMS, False
+        pool, few, counted = list(self.pool), len(self.pool) <= MANY_VICTIMS, False
         for selection in self._selections(_seats_wanted(self.request, most)):
             if self._suffices(selection.victims()):
                 counted = True
@@ -245,6 +262,11 @@ class _Selector:
             yield from self._after_reprieve(prefix)
         if few or not counted:
             yield from self._after_reprieve(pool)
+
+    def _planned_among(self, pool: list[Victim]) -> Iterator[list[Victim]]:
+        """Sets out of a pool that suffices."""
+        yield self._shortest_prefix(pool)
+        yield from self._after_reprieve(pool)
 
     def _after_reprieve(self, pool: list[Victim]) -> Iterator[list[Victim]]:
         for order in (list(reversed(pool)), sorted(pool, key=_importance)):

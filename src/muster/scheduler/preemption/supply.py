@@ -17,9 +17,8 @@ from muster.scheduler.cache.arrays import Bools, Ints
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.footprints import Footprint, HostPort
 from muster.scheduler.framework.shape import Shape
-from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.preemption.cost import EvictionCost, SingleCost
-from muster.scheduler.preemption.victims import Victim
+from muster.scheduler.preemption.victim_table import VictimTable
 from muster.scheduler.runtime.evaluator import Evaluator
 
 RESOURCES_FIT, NODE_PORTS, INTER_POD_AFFINITY = "NodeResourcesFit", "NodePorts", "InterPodAffinity"
@@ -100,14 +99,15 @@ def _selects(term: PodAffinityTerm, pod: Pod) -> bool:
 class NodeSupply:
     """What is free on every node in the rows that some shapes request, and what each victim would free.
 
-    Victims are numbered in the order in which they are given, cheapest first.
+    Victims are numbered in the order in which they are given, cheapest first. Tuples for one victim or one node are
+    made when they are asked for, from columns over all pods of victims.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         shapes: Sequence[CountableShape],
-        victims: Sequence[Victim],
+        victims: VictimTable,
         costs: Sequence[SingleCost],
         cost: EvictionCost,
     ) -> None:
@@ -126,47 +126,85 @@ class NodeSupply:
         self._with_ports = with_ports
         room = [(cluster.alloc - cluster.used)[self._rows]] + [shape.port_room(cluster)[None] for shape in with_ports]
         self.free: Ints = np.concatenate(room)  # [row, slot]
-        self._known: dict[int, Amounts] = {}
-        self.freed_by: list[tuple[tuple[int, Amounts], ...]] = []  # victim -> what it frees on which slot
-        self.on_slot: dict[int, list[tuple[int, Amounts]]] = {}  # slot -> victims on it, cheapest first
-        for number, victim in enumerate(victims):
-            freed = self._freed(cluster, victim)
-            self.freed_by.append(freed)
-            for slot, amounts in freed:
-                self.on_slot.setdefault(slot, []).append((number, amounts))
-        self.gang_of: list[EntityKey | None] = []  # victim -> the PodGroup of which it is a single pod
-        self.members: dict[EntityKey, list[int]] = {}  # PodGroup -> victims that are single pods of it
+        self._index_parts(cluster.size)
         self._index_gangs()
 
-    def _index_gangs(self) -> None:
-        for number, victim in enumerate(self.victims):
-            gang = victim.losses[0][0] if len(victim.uids) == 1 and victim.losses and not victim.marked else None
-            self.gang_of.append(gang)
-            if gang is not None:
-                self.members.setdefault(gang, []).append(number)
-        self.slack = {key: self.cost.slack(key) for key in self.members}
+    # --- what victims free -------------------------------------------------------------------------
 
-    def _freed(self, cluster: Cluster, victim: Victim) -> tuple[tuple[int, Amounts], ...]:
-        if len(victim.uids) == 1:
-            entry = cluster.pods[victim.uids[0]]
-            return ((entry.slot, self.amounts(entry.footprint)),)
-        sums: dict[int, Amounts] = {}
-        for uid in victim.uids:
-            entry = cluster.pods[uid]
-            if entry.slot >= 0:
-                amounts = self.amounts(entry.footprint)
-                sums[entry.slot] = _plus(sums[entry.slot], amounts) if entry.slot in sums else amounts
-        return tuple(sorted(sums.items()))
+    def _index_parts(self, size: int) -> None:
+        """A part is what one victim frees on one slot: a row of `part_victim`, `part_slot` and `_part_amounts`."""
+        pods = self.victims.pods
+        amounts = [self.amounts(footprint) for footprint in self.victims.footprints]
+        width = len(self.free)
+        freed: Ints = np.array(amounts, dtype=np.int64).reshape(len(amounts), width)[pods.footprint]
+        order = np.lexsort((pods.slot, pods.victim))
+        victim, slot = pods.victim[order], pods.slot[order]
+        starts = np.flatnonzero(np.append(True, (victim[1:] != victim[:-1]) | (slot[1:] != slot[:-1])))
+        starts = starts[starts < len(order)]
+        self.part_victim: Ints = victim[starts]
+        self.part_slot: Ints = slot[starts]
+        self.part_amounts: Ints = np.add.reduceat(freed[order], starts, axis=0) if len(starts) else freed
+        self.parts_of = np.searchsorted(self.part_victim, np.arange(len(self.victims) + 1))  # first part of each
+        self.by_slot: Ints = np.argsort(self.part_slot, kind="stable")  # parts, slot by slot, cheapest first
+        self.first_on: Ints = np.searchsorted(self.part_slot[self.by_slot], np.arange(size + 1))
+        self._first_part: list[int] = self.parts_of.tolist()
+        self._first_on: list[int] = self.first_on.tolist()
+        self._freed: dict[int, tuple[tuple[int, Amounts], ...]] = {}
+        self._on_slot: dict[int, list[tuple[int, Amounts]]] = {}
+
+    def freed_by(self, number: int) -> tuple[tuple[int, Amounts], ...]:
+        """What a victim frees on which slots."""
+        found = self._freed.get(number)
+        if found is None:
+            parts = slice(self._first_part[number], self._first_part[number + 1])
+            slots: list[int] = self.part_slot[parts].tolist()
+            amounts: list[list[int]] = self.part_amounts[parts].tolist()
+            found = self._freed[number] = tuple(
+                (slot, tuple(freed)) for slot, freed in zip(slots, amounts, strict=True)
+            )
+        return found
+
+    def is_spread(self, number: int) -> bool:
+        """Whether a victim has pods on several nodes."""
+        return self._first_part[number + 1] - self._first_part[number] > 1
+
+    def on_slot(self, slot: int) -> list[tuple[int, Amounts]]:
+        """The victims on a slot and what each frees there, cheapest first."""
+        found = self._on_slot.get(slot)
+        if found is None:
+            parts = self.by_slot[self._first_on[slot] : self._first_on[slot + 1]]
+            victims: list[int] = self.part_victim[parts].tolist()
+            amounts: list[list[int]] = self.part_amounts[parts].tolist()
+            found = self._on_slot[slot] = [(n, tuple(freed)) for n, freed in zip(victims, amounts, strict=True)]
+        return found
+
+    def victims_on(self, nodes: Bools) -> int:
+        """How many victims there are on some nodes; one on several nodes counts on each."""
+        return int(np.diff(self.first_on)[nodes].sum())
+
+    # --- gangs -------------------------------------------------------------------------------------
+
+    def _index_gangs(self) -> None:
+        """The PodGroups of which victims are single pods; marked ones cost their gang nothing more."""
+        victims = self.victims
+        gang = np.where(victims.marked, -1, victims.group_of)
+        self._by_gang: Ints = np.argsort(gang, kind="stable")
+        self._first_of_gang: Ints = np.searchsorted(gang[self._by_gang], np.arange(len(victims.groups) + 1))
+        self.marked: list[bool] = victims.marked.tolist()
+        self.gang_of: list[int] = gang.tolist()  # victim -> the gang of which it is a single pod, or -1
+        self.slack: list[int] = [self.cost.slack(group.key) for group in victims.groups]  # `EvictionCost.slack`
+
+    def members(self, gang: int) -> list[int]:
+        """The victims that are single pods of a gang."""
+        return self._by_gang[self._first_of_gang[gang] : self._first_of_gang[gang + 1]].tolist()
+
+    # --- counting ----------------------------------------------------------------------------------
 
     def amounts(self, footprint: Footprint) -> Amounts:
         """What a pod takes of each row."""
-        known = self._known.get(id(footprint))
-        if known is None:
-            vector = footprint.vector
-            sizes = [int(vector[row]) if row < len(vector) else 0 for row in self._rows.tolist()]
-            known = (*sizes, *(shape.conflicts(footprint) for shape in self._with_ports))
-            self._known[id(footprint)] = known
-        return known
+        vector = footprint.vector
+        sizes = [int(vector[row]) if row < len(vector) else 0 for row in self._rows.tolist()]
+        return (*sizes, *(shape.conflicts(footprint) for shape in self._with_ports))
 
     def add(self, footprint: Footprint, slot: int, sign: int) -> None:
         """Add what another pod takes to a slot (+1), or take it away (-1), before victims are chosen."""
@@ -182,15 +220,14 @@ class NodeSupply:
 
     def free_without(self, numbers: Iterable[int]) -> Ints:
         """What is free once these victims are gone."""
-        gone = [(slot, amounts) for number in numbers for slot, amounts in self.freed_by[number]]
-        free = self.free.copy()
-        if gone:
-            slots = np.array([slot for slot, _ in gone], dtype=np.int64)
-            amounts = np.array([amounts for _, amounts in gone], dtype=np.int64)
-            for place, row in enumerate(free):
-                np.add.at(row, slots, amounts[:, place])
+        gone = np.zeros(len(self.victims), dtype=np.bool_)
+        gone[np.fromiter(numbers, np.int64)] = True
+        return self.add_freed(self.free.copy(), gone)
+
+    def add_freed(self, free: Ints, gone: Bools) -> Ints:
+        """`free` with what the victims of a mask free added to it."""
+        parts = gone[self.part_victim]
+        slots, amounts = self.part_slot[parts], self.part_amounts[parts]
+        for place, row in enumerate(free):
+            np.add.at(row, slots, amounts[:, place])
         return free
-
-
-def _plus(one: Amounts, other: Amounts) -> Amounts:
-    return tuple(a + b for a, b in zip(one, other, strict=True))

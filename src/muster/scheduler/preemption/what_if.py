@@ -13,7 +13,7 @@ from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest, leaves
 from muster.scheduler.placement.verdict import Placed, Verdict
 from muster.scheduler.planning.plan import plan
-from muster.scheduler.preemption.victims import Victim
+from muster.scheduler.preemption.victim_table import Victim
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.runtime.trial import Trial
 

@@ -2,13 +2,14 @@
 
 An entity is a single pod or a tree of groups. All moves between states are methods of the `SchedulingQueue`:
 
-    new ─1─▶ INCOMPLETE ─3─▶ ACTIVE ─7─▶ BINDING ─10─▶ removed        BINDING ─9─▶ ACTIVE or BACKOFF
+    new ─1─▶ INCOMPLETE ─3─▶ ACTIVE ─7─▶ BINDING ─10─▶ removed        BINDING ─9─▶ ACTIVE, or BACKOFF
     new ─2─────────────────▶ ACTIVE ─8─▶ PREEMPTING ─13─▶ ACTIVE
                              ACTIVE ─6─▶ UNSCHEDULABLE ─4─▶ ACTIVE
                                          UNSCHEDULABLE ─11─▶ BACKOFF ─12─▶ ACTIVE
     any, without binds in flight ─5─▶ INCOMPLETE        any ─10─▶ removed        any ─14─▶ BINDING
 
-14 happens when a tree takes in a group whose binds are in flight.
+9 leads to BACKOFF after a refused bind, and a backoff that is not over (`state.bind_failures`) is served by 3 and 4 as
+well. 14 happens when a tree takes in a group whose binds are in flight.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class EntityState(Enum):
 _ANY = frozenset(EntityState)
 _S = EntityState
 TRANSITIONS: dict[EntityState, frozenset[EntityState]] = {
-    _S.INCOMPLETE: frozenset((_S.INCOMPLETE, _S.ACTIVE, _S.BINDING)),
+    _S.INCOMPLETE: frozenset((_S.INCOMPLETE, _S.ACTIVE, _S.BACKOFF, _S.BINDING)),
     _S.ACTIVE: _ANY,
     _S.BACKOFF: frozenset((_S.BACKOFF, _S.ACTIVE, _S.INCOMPLETE, _S.BINDING)),
     _S.UNSCHEDULABLE: frozenset((_S.ACTIVE, _S.BACKOFF, _S.INCOMPLETE, _S.BINDING)),

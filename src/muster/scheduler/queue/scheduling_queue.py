@@ -111,10 +111,10 @@ class SchedulingQueue:
         self._move(entity, EntityState.BACKOFF)
         self._set_timer(entity, entity.backoff_until)
 
-    def back_off(self, entity: QueuedEntity, now: float) -> None:
-        """In line after the initial backoff: what the entity waits for does not come faster by asking at once."""
+    def back_off(self, entity: QueuedEntity, until: float) -> None:
+        """In line at this time: its binds failed, and trying at once would only fail again."""
         self._move(entity, EntityState.BACKOFF)
-        self._set_timer(entity, now + self.initial_backoff)
+        self._set_timer(entity, until)
 
     def reset_backoff(self, entity: QueuedEntity) -> None:
         """An attempt succeeded: forget its failures."""

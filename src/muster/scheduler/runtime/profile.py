@@ -24,11 +24,15 @@ BUILT_IN = (
     "PodGroupPodsCount",
 )
 
+# The extension points at which preemption is switched: for single pods, and for groups.
+POST_FILTER, POD_GROUP_POST_FILTER = "postFilter", "podGroupPostFilter"
+PREEMPTION_POINTS = (POST_FILTER, POD_GROUP_POST_FILTER)
+
 
 class Profile:
     """The configured plugins of one scheduler name. `filters` run in order, `scorers` are pairs of plugin and weight.
 
-    `enabled` are the names of all enabled plugins, built-in ones included.
+    `enabled` are the names of all enabled plugins, built-in ones included; `preempting` says whose preemption is on.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class Profile:
         filters: frozenset[str] | None = None,
         weights: Mapping[str, int] | None = None,
         built_in: frozenset[str] = frozenset(BUILT_IN),
+        preempting: frozenset[str] = frozenset(PREEMPTION_POINTS),
     ) -> None:
         """By default all plugins filter, and score with their own weights; `filters` and `weights` name others."""
         self.scheduler_name = scheduler_name
@@ -53,6 +58,7 @@ class Profile:
         self.counts_all_resources = any(plugin.counts_all_resources for plugin in self.filters)
         self.pod_labels = frozenset(key for plugin in plugins for key in plugin.pod_labels)
         self.enabled = built_in | {plugin.name for plugin in plugins}
+        self.preempting = preempting
         # A score and a node's rank are compared as one number of 62 bits (`Feasibility.key`).
         heaviest = ((1 << (62 - RANK_BITS)) - 1) // MAX_SCORE
         if sum(weight for _, weight in self.scorers) > heaviest:

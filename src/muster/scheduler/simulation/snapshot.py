@@ -25,11 +25,12 @@ class BadSnapshot(ValueError):
 
 
 class Snapshot(msgspec.Struct, frozen=True, rename="camel"):
-    """The objects by kind, and the scheduler names whose pods are scheduled."""
+    """The objects by kind, the scheduler names whose pods are scheduled, and which fields of groups may change."""
 
     objects: dict[str, list[Any]]
     schedulers: tuple[str, ...] = ()
     taken_at: str = ""
+    changeable: tuple[str, ...] = ("minCount",)
     format: str = FORMAT
     version: int = VERSION
 
@@ -59,6 +60,7 @@ class _Raw(msgspec.Struct, rename="camel"):
     objects: dict[str, list[msgspec.Raw]] = {}
     schedulers: tuple[str, ...] = ()
     taken_at: str = ""
+    changeable: tuple[str, ...] = ("minCount",)
 
 
 def decode(data: bytes) -> Snapshot:
@@ -78,7 +80,7 @@ def decode(data: bytes) -> Snapshot:
                 objects[kind] = [msgspec.json.decode(each, type=KINDS[kind]) for each in found]
             except msgspec.DecodeError as error:
                 raise BadSnapshot(f"a {kind} in it is malformed: {error}") from error
-    return Snapshot(objects, raw.schedulers, raw.taken_at)
+    return Snapshot(objects, raw.schedulers, raw.taken_at, raw.changeable)
 
 
 def scheduler_of(snapshot: Snapshot, config: Config, through: Through = iter) -> Scheduler:

@@ -18,6 +18,7 @@ class Measurements:
         self._preemptions: deque[PreemptionAttempt] = deque(maxlen=MOST_KEPT)
         self._domains: deque[DomainsEvaluated] = deque(maxlen=MOST_KEPT)
         self._proofs: Counter[str] = Counter()
+        self._reservations: Counter[str] = Counter()
 
     def add_preemption(self, attempt: PreemptionAttempt) -> None:
         self._preemptions.append(attempt)
@@ -27,6 +28,9 @@ class Measurements:
 
     def add_proof(self, result: str) -> None:
         self._proofs[result] += 1
+
+    def add_reservation(self, event: str) -> None:
+        self._reservations[event] += 1
 
     def take_preemptions(self) -> list[PreemptionAttempt]:
         """The preemption attempts since they were last taken."""
@@ -43,4 +47,9 @@ class Measurements:
     def take_proofs(self) -> dict[str, int]:
         """How many proofs of infeasibility were accepted, rejected and not checked since they were last taken."""
         taken, self._proofs = dict(self._proofs), Counter()
+        return taken
+
+    def take_reservations(self) -> dict[str, int]:
+        """How many reservations were made, moved and ended, and pods overstayed, since they were last taken."""
+        taken, self._reservations = dict(self._reservations), Counter()
         return taken

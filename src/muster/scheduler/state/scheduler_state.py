@@ -1,12 +1,14 @@
 """The state of the scheduler at one moment: configuration, caches, and one owner for each kind of state.
 
-Event handlers change it, cycles read it and decide. Nothing is decided here.
+Event handlers and cycles change it, only through the methods of its owners. Nothing is decided here.
 """
 
 from __future__ import annotations
 
 from muster.api import types
+from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.run_times import longest_run
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.forest import Forest
 from muster.scheduler.groups.group import Group, Member
@@ -17,22 +19,31 @@ from muster.scheduler.queue.scheduling_queue import SchedulingQueue
 from muster.scheduler.runtime.config import Config
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.state.assumed_pods import AssumedPods
+from muster.scheduler.state.bind_failures import BindFailures
 from muster.scheduler.state.group_checks import GroupChecks
 from muster.scheduler.state.measurements import Measurements
 from muster.scheduler.state.nominations import Nominations
 from muster.scheduler.state.preemptions import Preemptions
 from muster.scheduler.state.requeue_signals import RequeueSignals
+from muster.scheduler.state.reservations import Owner, Reservations
 from muster.scheduler.state.searches import Searches
 from muster.scheduler.status.conditions import ConditionWriter
 from muster.scheduler.status.waiting import NoticeTimer
 
 
+def owner_of(member: Member) -> Owner:
+    """Whose word the duration of a pod is: its controller's; without one, that of whoever uses the namespace."""
+    controllers = (owner for owner in member.pod.metadata.owner_references or () if owner.controller)
+    owner = next(controllers, None)
+    return (member.ref.namespace, owner.kind, owner.name) if owner is not None else (member.ref.namespace, "", "")
+
+
 class SchedulerState:
     """The parts of the scheduler, made once."""
 
-    def __init__(self, config: Config, *, seed: int = 0, gang_scheduling: bool = True) -> None:
+    def __init__(self, config: Config, *, seed: int = 0, gates: FeatureGates = DEFAULT) -> None:
         self.config = config
-        self.gang_scheduling = gang_scheduling
+        self.gates = gates
         self.cluster = Cluster(seed=seed)
         self.evaluator = Evaluator(self.cluster)
         self.forest = Forest()
@@ -42,7 +53,9 @@ class SchedulerState:
         self.conditions = ConditionWriter()
         self.notices = NoticeTimer()
         self.nominations = Nominations(self.cluster)
+        self.reservations = Reservations(self.cluster)
         self.assumed = AssumedPods(self.cluster, self.forest, self.signals)
+        self.bind_failures = BindFailures(config.pod_initial_backoff, config.pod_max_backoff)
         self.preemptions = Preemptions(self.cluster)
         self.searches = Searches()
         self.victim_index = VictimIndex()
@@ -88,8 +101,23 @@ class SchedulerState:
         return sorted(pending, key=lambda member: member.order)
 
     def nominated_against(self, entity: QueuedEntity) -> list[tuple[Shape, int]]:
-        """The seats (shape, slot) that an entity must not take because they are nominated for others."""
-        return self.nominations.against(entity.key, entity.priority)
+        """The seats (shape, slot) that an entity must not take: they are nominated or reserved for others.
+
+        An entity that is bound in part is not bound by reservations: nothing comes before its completion.
+        """
+        nominated = self.nominations.against(entity.key, entity.priority)
+        if not self.reservations or entity.partly_bound:
+            return nominated
+        return nominated + self.reservations.against(entity.key, entity.priority, self.longest_run(entity))
+
+    def longest_run(self, entity: QueuedEntity) -> float | None:
+        """After how many seconds all pending pods of an entity are gone, if that is known and believed."""
+        members = self.members_of(entity)
+        if not all(self.reservations.believes(owner_of(member)) for member in members):
+            return None
+        runs = [longest_run(member.pod) for member in members]
+        known = [run for run in runs if run is not None]
+        return max(known, default=None) if len(known) == len(runs) else None
 
     def ref_of(self, entity: QueuedEntity) -> ObjectRef:
         """The object that an entity is, for events and messages."""
@@ -111,5 +139,7 @@ class SchedulerState:
                 assert self.preemptions.get(entity.key) is not None, f"{entity.key} waits for no victims"
         for key in self.preemptions.entities():
             assert key in self.queue.entities, f"victims leave for {key}, which is not queued"
+        for reservation in self.reservations:
+            assert reservation.seats, f"no seat is kept for {reservation.entity}"
         for key in self.nominations.entities():
             assert key in self.queue.entities, f"seats are nominated for {key}, which is not queued"

@@ -21,7 +21,7 @@ ConditionValue = tuple[str, str, str]  # status, reason, message
 
 
 class ConditionWriter:
-    """The last conditions of every object, and which new ones are worth writing."""
+    """The last conditions of every object, which new ones to write, and decisions posted for the next cycle."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], ConditionValue] = {}  # (uid, type) -> value; objects without uid have none

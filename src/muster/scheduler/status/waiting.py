@@ -15,6 +15,8 @@ from muster.scheduler.interface.keys import EntityKey
 
 FIRST_NOTICE_SECONDS = 2.0
 NOTICE_INTERVAL_SECONDS = 10.0
+LATEST_POD_NOTICE_SECONDS = 30.0
+PODS_TOLD_PER_SECOND = 10
 FOR_MEMBERS = "WaitingForMembers"
 FOR_CHILDREN = "WaitingForChildren"
 FOR_PARENT = "WaitingForParent"
@@ -73,26 +75,36 @@ def _first_gated(top: Group) -> str:
 
 
 class NoticeTimer:
-    """When the wait reasons of which tree are written next."""
+    """When the wait reasons of which tree are written next, on its groups and on its pods.
+
+    Groups are few and told first. Pods are told when the tree stopped changing (one that is being created is complete
+    soon), at the latest after half a minute, and then at most ten of them in a second.
+    """
 
     def __init__(self) -> None:
         self._due: dict[EntityKey, float] = {}
         self._last: dict[EntityKey, float] = {}
+        self._began: dict[EntityKey, float] = {}
+        self._changed: dict[EntityKey, float] = {}
+        self._pods_told: dict[EntityKey, float] = {}
         self._heap: list[tuple[float, EntityKey]] = []
 
     def start(self, key: EntityKey, now: float) -> None:
         """A tree waits, or waits for something else now."""
-        if key in self._due:
-            return
+        self._began.setdefault(key, now)
+        self._changed[key] = now
         last = self._last.get(key)
-        due = now + FIRST_NOTICE_SECONDS if last is None else max(now, last + NOTICE_INTERVAL_SECONDS)
-        self._due[key] = due
-        heapq.heappush(self._heap, (due, key))
+        self._set(key, now + FIRST_NOTICE_SECONDS if last is None else max(now, last + NOTICE_INTERVAL_SECONDS))
+
+    def _set(self, key: EntityKey, due: float) -> None:
+        if key not in self._due or due < self._due[key]:
+            self._due[key] = due
+            heapq.heappush(self._heap, (due, key))
 
     def stop(self, key: EntityKey) -> None:
         """The tree no longer waits."""
-        self._due.pop(key, None)
-        self._last.pop(key, None)
+        for times in (self._due, self._last, self._began, self._changed, self._pods_told):
+            times.pop(key, None)
 
     def due(self, now: float) -> list[EntityKey]:
         """The trees whose wait reasons are due."""
@@ -104,6 +116,17 @@ class NoticeTimer:
                 self._last[key] = when
                 due.append(key)
         return due
+
+    def pods_due(self, key: EntityKey, pods: int, now: float) -> bool:
+        """Whether the pods of a tree, so many, are told now as well; if not, the tree is due again when they are."""
+        due = min(self._changed[key] + FIRST_NOTICE_SECONDS, self._began[key] + LATEST_POD_NOTICE_SECONDS)
+        if key in self._pods_told:
+            due = max(due, self._pods_told[key] + max(NOTICE_INTERVAL_SECONDS, pods / PODS_TOLD_PER_SECOND))
+        if now < due:
+            self._set(key, due)
+            return False
+        self._pods_told[key] = now
+        return True
 
     def next_due(self) -> float | None:
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:

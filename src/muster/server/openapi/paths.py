@@ -47,6 +47,7 @@ _OTHER_KINDS: dict[str, Gvk] = {
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
 _CREATED_AT = frozenset({"binding", "eviction", "token"})
+_STREAMS = frozenset({"exec", "attach", "portforward"})
 _VERBS = {"finalize": ("update",)}
 
 
@@ -124,8 +125,10 @@ class Paths:
         gvk = _OTHER_KINDS.get(subresource)
         name = self._known(*gvk) if gvk else self._name_of(message)
         about: Item = {"suffix": subresource.capitalize(), "gvk": gvk}
-        if subresource == "log":
+        if subresource == "log" or subresource in _STREAMS:
             item["get"] = self._operation("get", kind, "", **about)
+            if subresource in _STREAMS:
+                item["post"] = self._operation("post", kind, "", **about)
         elif subresource in _CREATED_AT:
             item["post"] = self._operation("post", kind, name, _WRITE_PARAMETERS, body=name, created=True, **about)
         else:

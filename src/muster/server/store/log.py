@@ -60,6 +60,12 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         try:
+            os.close(
+                os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            )  # SQLite gives its other files this mode
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}") from error
+        try:
             self._db = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, cached_statements=MOST_AT_ONCE
             )

@@ -12,7 +12,10 @@ def test_a_selector_that_matches_nothing_is_corrected():
     world = a_world([a_node(f"n{i}", cpu=4, gpu_kind="H100") for i in range(3)])
     world.add(a_gang("g", 2), *pods(2, "g", nodeSelector={"gpu_kind": "h100"})).run()
     hint = the("fix-selector", suggested(world, "PodGroup", "g"))
-    assert hint.text == "select another label: gpu_kind=h100 exists on no node, gpu_kind=H100 on 3"
+    assert hint.text == (
+        "select another label: gpu_kind=h100 exists on no node, gpu_kind=H100 on 3; its pods must be made anew with it"
+    )
+    assert hint.recreate == "pods"
     carry_out(world, hint)
     assert len(world.bound("g")) == 2
 

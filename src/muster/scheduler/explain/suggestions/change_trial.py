@@ -6,7 +6,7 @@ cluster. Where a change makes room for all, the entities ahead in the queue are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from contextlib import contextmanager
 
 import msgspec
@@ -27,17 +27,25 @@ from muster.scheduler.status.messages import shortages_of
 
 MOST_AHEAD = 64  # entities that are placed first
 MOST_TRIES = 120
+CHANGEABLE = frozenset({"minCount"})  # fields of groups that every server of 1.37 lets change
 STEPS_FACTOR = 8  # all tries together may spend so many budgets
 
 
 class ChangeTrial:
     """Tries changes with which one entity would fit."""
 
-    def __init__(self, scheduler: Scheduler, entity: QueuedEntity, evaluation: Evaluation) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        entity: QueuedEntity,
+        evaluation: Evaluation,
+        changeable: Set[str] = CHANGEABLE,
+    ) -> None:
         assert not isinstance(evaluation.verdict, Placed)
         self.scheduler = scheduler
         self.state = scheduler.state
         self.entity = entity
+        self.changeable = changeable  # the fields of groups that the server lets change
         self.request = evaluation.request
         self.shortages: tuple[Shortage, ...] = shortages_of(evaluation.verdict)
         self._steps = self.state.config.budget_steps * STEPS_FACTOR

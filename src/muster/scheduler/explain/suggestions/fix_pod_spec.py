@@ -39,8 +39,10 @@ def fix_selectors(trial: ChangeTrial) -> Iterator[Suggestion]:
                 nodes = _nodes_with(state, other)
                 yield Suggestion(
                     "fix-selector",
-                    f"select another label: {key}={value} exists on no node, {other[0]}={other[1]} on {nodes}",
+                    f"select another label: {key}={value} exists on no node, {other[0]}={other[1]} on {nodes}; "
+                    "its pods must be made anew with it",
                     {"label": f"{key}={value}", "instead": f"{other[0]}={other[1]}", "nodes": nodes},
+                    "pods",
                 )
                 break
 

@@ -1,4 +1,7 @@
-"""Changes of groups: a wider topology constraint, or a smaller minimum."""
+"""Changes of groups: a wider topology constraint, or a smaller minimum.
+
+A constraint is fixed when the group is created; whether a minimum is, depends on the server.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,9 @@ def _widened(trial: ChangeTrial, key: str, keys: set[EntityKey]) -> Iterator[Sug
                 else f"drop the constraint of {whose} on {key}"
             )
             details: dict[str, str | int] = {"groups": ",".join(names), "from": key, "to": coarser}
-            yield Suggestion("widen-topology", text, details)
+            anew = ",".join(names)
+            text += f": {'it' if len(names) == 1 else 'they'} must be made anew with it"
+            yield Suggestion("widen-topology", text, details, anew)
             return
 
 
@@ -93,7 +98,10 @@ def lower_minimums(trial: ChangeTrial) -> Iterator[Suggestion]:
         if found is not None:
             field = "minCount" if isinstance(group, PodGroupRequest) else "minGroupCount"
             text = f"lower {field} of {group.key.name} from {group.minimum} to {found}"
-            yield Suggestion("lower-minimum", text, {"kind": group.key.kind, "group": group.key.name, field: found})
+            anew = "" if field in trial.changeable else group.key.name
+            text += ": it must be made anew, the server does not let the number change" if anew else ""
+            details: dict[str, str | int] = {"kind": group.key.kind, "group": group.key.name, field: found}
+            yield Suggestion("lower-minimum", text, details, anew)
 
 
 def _with_minimum(request: GroupRequest, key: EntityKey, minimum: int) -> GroupRequest:

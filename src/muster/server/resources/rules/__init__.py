@@ -88,6 +88,7 @@ _GATED: Mapping[tuple[str, str], gated.Dropper] = {
     ("apps", "statefulsets"): gated.drop_from_template,
     ("apps", "daemonsets"): gated.drop_from_template,
     ("batch", "jobs"): gated.drop_from_job,
+    ("batch", "cronjobs"): gated.drop_from_cron_job,
 }
 
 

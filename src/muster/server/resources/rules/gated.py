@@ -38,6 +38,14 @@ def drop_from_job(new: Obj, old: Obj | None, gates: FeatureGates) -> None:
         (new.get("spec") or {}).pop("scheduling", None)
 
 
+def drop_from_cron_job(new: Obj, old: Obj | None, gates: FeatureGates) -> None:
+    drop_from_job(_job_template(new), _job_template(old or {}), gates)
+
+
+def _job_template(obj: Obj) -> Obj:
+    return (obj.get("spec") or {}).get("jobTemplate") or {}
+
+
 def _pod_spec(obj: Obj) -> Obj | None:
     template: Obj = (obj.get("spec") or {}).get("template") or {}
     return template.get("spec")

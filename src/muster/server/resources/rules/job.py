@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api.errors import FieldError
+from muster.api.job_gangs import GANG_ANNOTATION, NO_GANG, BadGangAnnotation, check_annotation, gang_annotation
 from muster.server.resources.kind import Obj
 from muster.server.resources.rules.fields import forbidden, invalid, not_negative, one_of, required, unchanged
 from muster.server.resources.rules.status import keep_status
@@ -86,7 +87,36 @@ def validate(new: Obj, old: Obj | None, subresource: str) -> list[FieldError]:
             found.append(
                 invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
             )
+    found += _gang_annotation(new, old)
     return found + (_changes(spec, old) if old is not None else [])
+
+
+def _gang_annotation(new: Obj, old: Obj | None) -> list[FieldError]:
+    """The annotation that makes a Job a gang, or keeps it from being one. Its group is made once, so it says which."""
+    spec: Obj = new.get("spec") or {}
+    value = gang_annotation((new.get("metadata") or {}).get("annotations"), spec)
+    where = f"metadata.annotations[{GANG_ANNOTATION}]"
+    before = None
+    if old is not None:
+        stored: Obj = old.get("spec") or {}
+        before = gang_annotation((old.get("metadata") or {}).get("annotations"), stored)
+        if (value, spec.get("parallelism")) == (before, stored.get("parallelism")):
+            return []
+    if value is not None:
+        if (spec.get("scheduling") or {}).get("schedulingPolicy"):
+            return [forbidden(where, "may not be set beside spec.scheduling.schedulingPolicy, which says the same")]
+        try:
+            check_annotation(value, spec)
+        except BadGangAnnotation as fault:
+            return [invalid(where, value, str(fault))]
+    if old is not None and _variant(value) != _variant(before):
+        why = "whether the Job is a gang is fixed when it is created; only the number may be updated"
+        return [invalid(where, value, why)]
+    return []
+
+
+def _variant(value: str | None) -> str | None:
+    return value if value in (None, NO_GANG) else "gang"
 
 
 def validate_spec(spec: Obj, path: str) -> list[FieldError]:

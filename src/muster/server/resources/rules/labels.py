@@ -6,6 +6,7 @@ from typing import Any
 
 from muster.api.errors import FieldError
 from muster.api.validation import formats
+from muster.api.validation.meta import validate_expected_duration
 from muster.server.resources.rules.fields import invalid
 
 
@@ -19,5 +20,6 @@ def validate_labels(path: str, given: Any) -> list[FieldError]:
 
 
 def validate_annotations(path: str, given: Any) -> list[FieldError]:
-    """Qualified names to any text."""
-    return [invalid(path, key, text) for key in given or {} for text in formats.qualified_name(key.lower())]
+    """Qualified names to any text; the one that scheduling reads is a duration."""
+    found = [invalid(path, key, text) for key in given or {} for text in formats.qualified_name(key.lower())]
+    return found + validate_expected_duration(given, path)

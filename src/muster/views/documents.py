@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import yaml
 
-from muster.cli.scalars import resolve
+from muster.views.scalars import resolve
 
 MAX_DEPTH = 200
 MAX_VALUES = 500_000

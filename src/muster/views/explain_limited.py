@@ -1,4 +1,4 @@
-"""`muster explain` for a user who may only read one namespace: what the objects' own conditions and events say.
+"""An explanation for a user who may only read one namespace: what the objects' own conditions and events say.
 
 The scheduler writes a short form of its verdict on the objects themselves. The right that is missing for a full
 explanation is named in the answer.
@@ -13,7 +13,6 @@ from muster.api.errors import ApiError
 from muster.api.manifests import CRD_LABEL
 
 if TYPE_CHECKING:
-    from muster.cli.source import Source
     from muster.client.protocol import Client, Obj
     from muster.engine.api_discovery import ServedApis
     from muster.scheduler.explain.explanation import Explanation, ReportedCondition
@@ -30,18 +29,13 @@ class NamedObject(NamedTuple):
     obj: Obj
 
 
-def explain_limited(source: Source, kind: str, namespace: str, name: str, refusal: ApiError) -> Explanation:
+async def explain_limited(client: Client, kind: str, namespace: str, name: str, refusal: ApiError) -> Explanation:
     """The explanation that can be given from inside one namespace."""
+    from muster.engine.api_discovery import discover
 
-    async def ask(client: Client) -> tuple[list[NamedObject], list[str]]:
-        from muster.engine.api_discovery import discover
-
-        served = await discover(client)
-        found = await _objects(client, served, kind, namespace, name)
-        events = [text for each in found for text in await _events(client, each, namespace)]
-        return found, events
-
-    found, events = source.call(ask)
+    served = await discover(client)
+    found = await _objects(client, served, kind, namespace, name)
+    events = [text for each in found for text in await _events(client, each, namespace)]
     return _explanation(found, namespace, tuple(dict.fromkeys(events))[-MOST_EVENTS:], refusal.message)
 
 

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from muster.api import gates
-from muster.cli import submission
-from muster.cli.documents import Document
 from muster.cli.main import run
-from muster.cli.simulate import Answer, simulate
-from muster.cli.submission import EXPANDED
 from muster.scheduler.simulation.snapshot import Snapshot
 from muster.server.served_kinds import build_registry
+from muster.views import submission
+from muster.views.documents import Document
+from muster.views.simulate import Answer, simulate
+from muster.views.submission import EXPANDED
 from tests.build.objects import a_node
 from tests.build.scheduler import a_world
 from tests.cli.snapshots import snapshot_of

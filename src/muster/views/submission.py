@@ -22,17 +22,17 @@ from muster.api.resources import (
     REPLICA_SETS,
     Resource,
 )
-from muster.cli import exits
+from muster.views.failures import ViewFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.cli.documents import Document
     from muster.client.protocol import Client, Obj
     from muster.plane.idle import Unfinished
     from muster.plane.plane import Plane
     from muster.scheduler.interface.events import ObjectUpdated
     from muster.scheduler.simulation.snapshot import Snapshot
+    from muster.views.documents import Document
 
 Batch = list["Document"]
 Name = tuple[str, str, str]  # kind, namespace, name
@@ -148,10 +148,10 @@ def _check_expandable(document: Document) -> None:
         raise _unsupported(document, f"its pods are created by {manager}, which does not run in a simulation")
 
 
-def _unsupported(document: Document, why: str) -> exits.Failure:
+def _unsupported(document: Document, why: str) -> ViewFailure:
     kinds = " and ".join((", ".join(each.kind for each in EXPANDED[:-1]), EXPANDED[-1].kind))
     message = f"{_place(document)}: {why}; simulate creates the pods of {kinds}, and takes Pods as they are written"
-    return exits.Failure(message, exits.BAD_INPUT)
+    return ViewFailure(message)
 
 
 def _place(document: Document) -> str:
@@ -205,7 +205,7 @@ async def _create(client: Client, document: Document, namespace: str) -> None:
     try:
         await client.create(resource, obj, where if resource.namespaced else None)
     except ApiError as error:
-        raise exits.Failure(f"{_title(obj)}: {error.message}", exits.BAD_INPUT) from error
+        raise ViewFailure(f"{_title(obj)}: {error.message}") from error
 
 
 async def resource_of(client: Client, api_version: str, kind: str) -> Resource | None:
@@ -230,10 +230,10 @@ async def _wait_idle(plane: Plane) -> None:
         return
     if all(each.failures for each in unfinished):
         reasons = [await _failure_of(plane.client, each) for each in unfinished]
-        raise exits.Failure(f"the pods cannot be created: {'; '.join(reasons)}", exits.BAD_INPUT)
+        raise ViewFailure(f"the pods cannot be created: {'; '.join(reasons)}")
     works = ", ".join(sorted(f"{each.controller} {each.key}" for each in unfinished)[:3])
     limit = f"the controllers did not finish within {TIME_LIMIT_SECONDS:g} s ({works})"
-    raise exits.Failure(f"{limit}, so some pods are missing and there is no answer", exits.UNDECIDED)
+    raise ViewFailure(f"{limit}, so some pods are missing and there is no answer", undecided=True)
 
 
 async def _failure_of(client: Client, unfinished: Unfinished) -> str:

@@ -1,0 +1,267 @@
+"""Large gangs against a stream of small pods, in simulated time: how long they wait, and what that costs the others.
+
+8 nodes of 8 cpu; pods of one cpu that run for 20 s come at random times, at 80, 90 and 95 % load; gangs that need 2, 4
+or 8 whole nodes and run for 20 s, one or three at once, come after ten minutes. All have the same priority. Each row is
+one hour with reservations (patience 5 minutes) beside the same hour without. The harness plays the API server: what is
+decided happens at once.
+
+`python -m bench.starvation --seed 1`
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from bench.objects import a_gang, a_node, a_pod
+from muster.api import types
+from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.interface import decisions as d
+from muster.scheduler.interface import events
+from muster.scheduler.runtime import config
+
+NODES, CPU = 8, 8
+RUN = 20.0  # seconds that a pod runs, also one of a gang
+HOUR, ARRIVAL = 3600.0, 600.0
+PATIENCE = 300.0
+LOADS, SIZES, COUNTS = (0.8, 0.9, 0.95), (2, 4, 8), (1, 3)
+BEGIN = 1_767_225_600.0  # the start of 2026
+
+
+@dataclass
+class Outcome:
+    """What one hour was like."""
+
+    gang_waits: dict[str, float] = field(default_factory=dict[str, float])  # from creation to the last bind
+    pod_waits: list[float] = field(default_factory=list[float])
+    busy: float = 0.0  # cpu seconds
+    small: float = 0.0  # of these, by the stream
+
+    @property
+    def utilisation(self) -> float:
+        return self.busy / (HOUR * NODES * CPU)
+
+    @property
+    def late(self) -> float:
+        """The 99th percentile of the waiting of small pods."""
+        waits = sorted(self.pod_waits)
+        return waits[math.ceil(0.99 * len(waits)) - 1]
+
+
+class Hour:
+    """A scheduler, the objects around it, and what is due when."""
+
+    def __init__(self, *, reservations: bool, durations: bool = False, gang_run: float = RUN) -> None:
+        settings = {"enabled": reservations, "patienceSeconds": PATIENCE}
+        entry = {"name": "Muster", "args": {"reservations": settings}}
+        self.scheduler = Scheduler(
+            config.load(
+                {"apiVersion": config.API_VERSION, "kind": config.KIND, "profiles": [{"pluginConfig": [entry]}]}
+            )
+        )
+        self.durations = durations
+        self.gang_run = gang_run
+        self.now = BEGIN
+        self.objects: dict[tuple[str, str], Any] = {}
+        self.due: list[tuple[float, int, Callable[[], None]]] = []
+        self.order = 0
+        self.created: dict[str, float] = {}
+        self.decisions: list[d.Decision] = []
+        self.outcome = Outcome()
+        for number in range(NODES):
+            self.put("Node", a_node(f"n{number}", str(CPU), uid=f"n{number}"))
+        self.scheduler.handle(events.CacheSynced(), self.now)
+
+    # --- objects -----------------------------------------------------------------------------------
+
+    def put(self, kind: str, obj: Any) -> None:
+        self.objects[kind, obj.metadata.name] = obj
+        self.scheduler.handle(events.ObjectUpdated(kind, obj), self.now)
+
+    def remove(self, kind: str, name: str) -> None:
+        obj = self.objects.pop((kind, name))
+        self.scheduler.handle(events.ObjectDeleted(kind, obj.metadata.namespace, name, obj.metadata.uid), self.now)
+
+    def stamp(self) -> str:
+        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        self.order += 1
+        heapq.heappush(self.due, (when, self.order, action))
+
+    def small_pod(self, name: str) -> None:
+        more = {"activeDeadlineSeconds": int(RUN)} if self.durations else {}
+        self._pod(name, a_pod(name, "1", "1Gi", started=True, **more))
+
+    def gang(self, name: str, size: int) -> None:
+        self.put("PodGroup", a_gang(name, size, created=self.stamp()))
+        for member in range(size):
+            self._pod(f"{name}-{member}", a_pod(f"{name}-{member}", str(CPU), "1Gi", group=name, started=True))
+
+    def _pod(self, name: str, pod: types.Pod) -> None:
+        self.created[name] = self.now
+        meta = msgspec.structs.replace(pod.metadata, creation_timestamp=self.stamp())
+        self.put("Pod", msgspec.structs.replace(pod, metadata=meta))
+
+    # --- the API server ----------------------------------------------------------------------------
+
+    def _carry_out(self, decision: d.Decision) -> None:
+        self.decisions.append(decision)
+        match decision:
+            case d.Bind(pod, node):
+                self._bind(pod.name, pod.uid, node)
+            case d.SetCondition(about) if about.kind != "Pod":
+                self._set_condition(decision)
+            case _:
+                pass
+
+    def _bind(self, name: str, uid: str, node: str) -> None:
+        pod: types.Pod = self.objects["Pod", name]
+        spec = msgspec.structs.replace(pod.spec, node_name=node)
+        status = msgspec.structs.replace(pod.status, phase="Running", start_time=self.stamp())
+        self.scheduler.handle(events.BindSucceeded(uid, node), self.now)
+        self.put("Pod", msgspec.structs.replace(pod, spec=spec, status=status))
+        group = pod.spec.scheduling_group
+        run = RUN if group is None else self.gang_run
+        self.at(self.now + run, lambda: self.remove("Pod", name))
+        busy = max(0.0, min(self.now + run, BEGIN + HOUR) - self.now) * (1 if group is None else CPU)
+        self.outcome.busy += busy
+        if group is None:
+            self.outcome.small += busy
+            self.outcome.pod_waits.append(self.now - self.created[name])
+        else:
+            self.outcome.gang_waits[group.pod_group_name or ""] = self.now - self.created[name]
+
+    def _set_condition(self, decision: d.SetCondition) -> None:
+        obj = self.objects.get((decision.about.kind, decision.about.name))
+        if obj is None:
+            return
+        old = {each.type: each for each in obj.status.conditions or ()}
+        before = old.get(decision.type)
+        same = before is not None and before.status == decision.status
+        time = before.last_transition_time if same and before else self.stamp()
+        old[decision.type] = types.Condition(
+            decision.type, decision.status, decision.reason, decision.message, last_transition_time=time
+        )
+        status = msgspec.structs.replace(obj.status, conditions=tuple(old.values()))
+        self.put(decision.about.kind, msgspec.structs.replace(obj, status=status))
+
+    # --- time --------------------------------------------------------------------------------------
+
+    def _cycles(self) -> None:
+        while True:
+            decisions = self.scheduler.next(self.now)
+            for decision in decisions:
+                self._carry_out(decision)
+            if not decisions and self.scheduler.is_idle(self.now):
+                return
+
+    def run(self, until: float = BEGIN + HOUR) -> Outcome:
+        """Let time pass."""
+        while True:
+            self._cycles()
+            timer = self.scheduler.wake_at(self.now)
+            following = min(time for time in (timer, self.due[0][0] if self.due else None, until) if time is not None)
+            if following >= until:
+                break
+            self.now = max(self.now, following)
+            while self.due and self.due[0][0] <= self.now:
+                heapq.heappop(self.due)[2]()
+        waits = [until - self.created[name] for (kind, name), pod in self.objects.items() if _is_small(kind, pod)]
+        self.outcome.pod_waits += waits
+        return self.outcome
+
+
+def _is_small(kind: str, pod: Any) -> bool:
+    return kind == "Pod" and not pod.spec.node_name and pod.spec.scheduling_group is None
+
+
+def an_hour(
+    load: float, size: int, gangs: int, *, reservations: bool, seed: int, durations: bool = False
+) -> tuple[Outcome, list[d.Decision]]:
+    """One hour of the stream, with some gangs after ten minutes."""
+    hour = Hour(reservations=reservations, durations=durations)
+    chance = random.Random(seed)
+    when, number = BEGIN, 0
+    while (when := when + chance.expovariate(load * NODES * CPU / RUN)) < BEGIN + HOUR:
+        number += 1
+        hour.at(when, lambda name=f"p{number}": hour.small_pod(name))
+    for each in range(gangs):
+        hour.at(BEGIN + ARRIVAL, lambda name=f"g{each}": hour.gang(name, size))
+    return hour.run(), hour.decisions
+
+
+def rows(seed: int) -> Iterator[tuple[list[str], bool]]:
+    """One row for each load, size and number of gangs; whether its bars are met."""
+    for load in LOADS:
+        without, _ = an_hour(load, 0, 0, reservations=False, seed=seed)
+        for size in SIZES:
+            for gangs in COUNTS:
+                off, _ = an_hour(load, size, gangs, reservations=False, seed=seed)
+                on, _ = an_hour(load, size, gangs, reservations=True, seed=seed)
+                yield _row(load, size, gangs, on, off, without)
+
+
+def _row(load: float, size: int, gangs: int, on: Outcome, off: Outcome, without: Outcome) -> tuple[list[str], bool]:
+    waits = sorted(on.gang_waits.values())
+    bars = [PATIENCE + 2 * k * RUN + (k - 1) * RUN for k in range(1, gangs + 1)]
+    bound = len(waits) == gangs and all(wait <= bar for wait, bar in zip(waits, bars, strict=True))
+    points = 100 * (off.utilisation - on.utilisation)
+    ratio = on.late / off.late if off.late else math.inf if on.late else 1.0
+    fine = bound and points <= 5 and ratio <= 3
+    cells = [
+        f"{load:.0%}",
+        str(size),
+        str(gangs),
+        ", ".join(f"{wait:.0f}" for wait in waits) or "never",
+        ", ".join(f"{bar:.0f}" for bar in bars),
+        f"{len(off.gang_waits)} of {gangs}",
+        f"{on.utilisation:.1%}",
+        f"{off.utilisation:.1%}",
+        f"{on.late:.1f}",
+        f"{off.late:.1f}",
+        f"{ratio:.1f}",
+        "yes" if fine else "NO",
+    ]
+    return cells, fine
+
+
+HEAD = [
+    "load",
+    "nodes",
+    "gangs",
+    "bound after s",
+    "at most",
+    "without",
+    "use",
+    "without",
+    "p99 s",
+    "without",
+    "ratio",
+    "ok",
+]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments if arguments is not None else [])
+    print(" | ".join(HEAD))
+    met = True
+    for cells, fine in rows(options.seed):
+        print(" | ".join(cells), flush=True)
+        met &= fine
+    return int(not met)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

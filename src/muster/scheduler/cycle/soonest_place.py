@@ -1,0 +1,307 @@
+"""The place where an entity that does not fit now will fit soonest.
+
+Pods whose end is known are taken to be gone one after the other, in the order of their ends: the first moment at which
+the entity fits is its expected start. Where that never happens, the place is one with the fewest pods to leave, and
+among those one whose pods have run longest; the start is then unknown. For an entity with a topology constraint whole
+domains are compared. Pods of DaemonSets and the entity's own pods are taken to stay.
+
+Placements are greedy ones, in a trial; at most `MOST_DOMAINS` domains are compared, each in as many placements as
+halving the number of its nodes takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from muster.scheduler.cache.arrays import Ints
+from muster.scheduler.cache.run_times import end_of, overstays_from, started_at, stays
+from muster.scheduler.framework.shape import Shape
+from muster.scheduler.groups.group import Member, entity_key
+from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.budget import Budget
+from muster.scheduler.placement.request import GroupRequest, groups, leaves, open_leaves, shapes_of
+from muster.scheduler.placement.verdict import Placed
+from muster.scheduler.planning.plan import plan_greedily
+from muster.scheduler.runtime.trial import Trial
+from muster.scheduler.state.scheduler_state import SchedulerState, owner_of
+
+MOST_DOMAINS = 4
+
+Seats = Iterable[tuple[Shape, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A running pod that will leave, when it started, and when it ends if that is known."""
+
+    uid: str
+    slot: int
+    started: float
+    end: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A placement, and the pods that have to leave before it is free."""
+
+    placed: Placed
+    leaving: tuple[Holder, ...]
+
+    @property
+    def start(self) -> float | None:
+        """When the last of these pods is gone; None if that is not known."""
+        ends = [holder.end for holder in self.leaving]
+        known = [end for end in ends if end is not None]
+        return max(known, default=0.0) if len(known) == len(ends) else None
+
+    @property
+    def rank(self) -> tuple[int, float, list[str]]:
+        """Fewest pods to leave, then those that have run longest, then the names of nodes."""
+        youngest = max((holder.started for holder in self.leaving), default=0.0)
+        return (len(self.leaving), youngest, sorted(assignment.node for assignment in self.placed.assignments))
+
+
+def soonest_place(
+    state: SchedulerState, key: EntityKey, request: GroupRequest, kept: Seats, now: float
+) -> tuple[Place | None, int]:
+    """Where an entity will fit first beside the seats that are kept for others, and how many placements were tried."""
+    with state.evaluator.trial() as trial:
+        for shape, slot in kept:
+            trial.place(shape, slot)
+        search = _Search(state, trial, request, _holders(state, key, now))
+        return search.run(), search.tried
+
+
+def known_start(state: SchedulerState, key: EntityKey, request: GroupRequest, kept: Seats, now: float) -> float | None:
+    """When an entity will fit beside the seats that are kept for others, if that follows from known ends."""
+    holders = [holder for holder in _holders(state, key, now) if holder.end is not None]
+    with state.evaluator.trial() as trial:
+        for shape, slot in kept:
+            trial.place(shape, slot)
+        place = _Search(state, trial, request, holders).first_by_ends()
+    if place is None:
+        return None
+    return place.start if place.leaving else now
+
+
+def _holders(state: SchedulerState, key: EntityKey, now: float) -> list[Holder]:
+    """The pods that may leave, the one that started first first."""
+    found: list[Holder] = []
+    for uid, entry in state.cluster.pods.items():
+        member = state.forest.members.get(uid)
+        if member is None or entry.slot < 0 or stays(member.pod) or entity_key(member) == key:
+            continue
+        started = started_at(member.pod)
+        end = promised_end(state, member, now)
+        found.append(Holder(uid, entry.slot, now if started is None else started, end))
+    return sorted(found, key=lambda holder: (holder.started, holder.uid))
+
+
+def promised_end(state: SchedulerState, member: Member, now: float) -> float | None:
+    """When a running pod is gone, if that is known and believed."""
+    pod = member.pod
+    until = overstays_from(pod, now)
+    if until is None or until <= now:
+        return None
+    leaving = pod.metadata.deletion_timestamp is not None
+    return end_of(pod, now) if leaving or state.reservations.believes(owner_of(member)) else None
+
+
+class _Search:
+    """One search for a place, in an open trial."""
+
+    def __init__(self, state: SchedulerState, trial: Trial, request: GroupRequest, holders: list[Holder]) -> None:
+        self.state = state
+        self.cluster = state.cluster
+        self.trial = trial
+        self.request = request
+        self.holders = holders
+        self.tried = 0
+
+    def run(self) -> Place | None:
+        return self.first_by_ends() or self._by_counts()
+
+    def first_by_ends(self) -> Place | None:
+        """The place now, or once pods have gone whose ends are known."""
+        placed = self._placed(())
+        return Place(placed, ()) if placed is not None else self._by_ends()
+
+    def _placed(self, gone: Sequence[Holder]) -> Placed | None:
+        """A placement once these pods are gone."""
+        self.tried += 1
+        mark = self.trial.mark()
+        self.trial.evict_all(holder.uid for holder in gone)
+        try:
+            return plan_greedily(self.request, self.trial, Budget(self.state.config.budget_steps))
+        finally:
+            self.trial.undo(mark)
+
+    def _first(self, count: int, gone: Callable[[int], Sequence[Holder]]) -> Place | None:
+        """The place in the smallest of `count` growing sets of pods in which there is one."""
+        if count == 0:
+            return None
+        low, high = 0, count - 1
+        placed = self._placed(gone(high))
+        if placed is None:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            found = self._placed(gone(middle))
+            if found is not None:
+                placed, high = found, middle
+            else:
+                low = middle + 1
+        return self._trimmed(placed, gone(high))
+
+    # --- durations are known -----------------------------------------------------------------------
+
+    def _by_ends(self) -> Place | None:
+        """First the earliest end after which there is a place; then as few nodes as possible, the earliest first."""
+        known = [(holder.end, holder) for holder in self.holders if holder.end is not None]
+        ends = sorted({end for end, _ in known})
+        first = self._first(len(ends), lambda index: [holder for end, holder in known if end <= ends[index]])
+        if first is None or first.start is None:
+            return None
+        on_slot: dict[int, list[tuple[float, Holder]]] = {}
+        for end, holder in known:
+            if end <= first.start:
+                on_slot.setdefault(holder.slot, []).append((end, holder))
+        names = self.cluster.names
+        slots = sorted(on_slot, key=lambda slot: (max(end for end, _ in on_slot[slot]), names[slot]))
+        fewest = self._first(
+            len(slots), lambda index: [holder for slot in slots[: index + 1] for _, holder in on_slot[slot]]
+        )
+        return fewest or first
+
+    # --- durations are not known -------------------------------------------------------------------
+
+    def _by_counts(self) -> Place | None:
+        on_slot: dict[int, list[Holder]] = {}
+        for holder in self.holders:
+            on_slot.setdefault(holder.slot, []).append(holder)
+        found: list[Place] = []
+        for slots in self._orders(on_slot):
+            place = self._first(
+                len(slots), lambda index, s=slots: [h for slot in s[: index + 1] for h in on_slot[slot]]
+            )
+            if place is not None:
+                found.append(place)
+        return min(found, key=lambda place: place.rank, default=None)
+
+    def _orders(self, on_slot: dict[int, list[Holder]]) -> Iterator[list[int]]:
+        """Orders in which nodes may be freed: those that give a seat for the fewest pods first, domain by domain."""
+        shape = self._largest_shape()
+        seats = self.trial.seats(shape)
+        gains = np.maximum(self.state.evaluator.empty_capacity(shape) - seats, 0)
+        order = sorted(
+            (slot for slot in on_slot if slot < len(gains) and gains[slot] > 0),
+            key=lambda slot: (
+                len(on_slot[slot]) / int(gains[slot]),
+                max(holder.started for holder in on_slot[slot]),
+                self.cluster.names[slot],
+            ),
+        )
+        top, inner = self._topology_keys()
+        if inner:
+            order = [slot for domain in self._domains(order, inner, seats, gains, on_slot) for slot in domain]
+        if not top:
+            yield order
+            return
+        yield from self._domains(order, top, seats, gains, on_slot)[:MOST_DOMAINS]
+
+    def _largest_shape(self) -> Shape:
+        """The shape that takes most of a node."""
+        largest = np.maximum(self.cluster.alloc[:, : self.cluster.size].max(axis=1), 1)
+
+        def share(shape: Shape) -> tuple[float, int]:
+            return float((shape.request_vector(self.cluster) / largest).max()), -shape.id
+
+        return max(shapes_of(self.request).values(), key=share)
+
+    def _topology_keys(self) -> tuple[str, str]:
+        """The key that the whole request must keep to, and the one that groups below it must keep to."""
+        top = self.request.topology
+        inner = next((group.topology for group in groups(self.request) if group.topology not in ("", top)), "")
+        return top, inner
+
+    def _domains(
+        self, order: list[int], key: str, seats: Ints, gains: Ints, on_slot: dict[int, list[Holder]]
+    ) -> list[list[int]]:
+        """The ordered nodes by domain, the domain that needs the fewest pods to leave first."""
+        values = self.cluster.labels(key)
+        need = self._need(key)
+        by_domain: dict[int, list[int]] = {}
+        for slot in order:
+            if values[slot] > 0:
+                by_domain.setdefault(int(values[slot]), []).append(slot)
+
+        def cost(value: int) -> tuple[int, int, str]:
+            have = int(seats[values[: len(seats)] == value].sum())
+            pods = 0
+            for slot in by_domain[value]:
+                if have >= need:
+                    break
+                have += int(gains[slot])
+                pods += len(on_slot[slot])
+            return (max(0, need - have), pods, self.cluster.label_value(key, value))
+
+        return [by_domain[value] for value in sorted(by_domain, key=cost)]
+
+    def _need(self, key: str) -> int:
+        """How many pods the first group with this topology key needs."""
+        found = next((group for group in groups(self.request) if group.topology == key), self.request)
+        return sum(leaf.need for leaf in open_leaves(found))
+
+    # --- which pods really have to leave -----------------------------------------------------------
+
+    def _trimmed(self, placed: Placed, gone: Sequence[Holder]) -> Place:
+        """The place without the pods that may as well stay: those that end last stay first."""
+        used = {assignment.index for assignment in placed.assignments}
+        on_used = [holder for holder in gone if holder.slot in used]
+        needed = self._needed(placed, on_used)
+        independent = all(self.trial.independent(shape) for shape in shapes_of(self.request).values())
+        if len(needed) < len(on_used) and not independent and not self._holds(placed, needed):
+            needed = on_used
+        return Place(placed, tuple(needed))
+
+    def _needed(self, placed: Placed, gone: list[Holder]) -> list[Holder]:
+        cluster, trial = self.cluster, self.trial
+        shapes = {member.uid: member.shape for leaf in leaves(self.request) for member in leaf.members}
+        planned = np.zeros((len(cluster.resources), cluster.size), dtype=np.int64)
+        for assignment in placed.assignments:
+            planned[:, assignment.index] += shapes[assignment.uid].request_vector(cluster)
+        mark = trial.mark()
+        trial.evict_all(holder.uid for holder in gone)
+        free = cluster.alloc[:, : cluster.size] - cluster.used[:, : cluster.size] - planned
+        trial.undo(mark)
+        needed: list[Holder] = []
+        for holder in sorted(gone, key=_end_last, reverse=True):
+            vector = cluster.pods[holder.uid].footprint.vector
+            rest = free[: len(vector), holder.slot] - vector
+            if (rest[planned[: len(vector), holder.slot] > 0] >= 0).all():
+                free[: len(vector), holder.slot] = rest
+            else:
+                needed.append(holder)
+        return needed
+
+    def _holds(self, placed: Placed, gone: Sequence[Holder]) -> bool:
+        """Whether every pod of a placement passes the filters once these pods are gone, one after the other."""
+        shapes = {member.uid: member.shape for leaf in leaves(self.request) for member in leaf.members}
+        mark = self.trial.mark()
+        self.trial.evict_all(holder.uid for holder in gone)
+        try:
+            for assignment in placed.assignments:
+                shape = shapes[assignment.uid]
+                if not self.trial.feasible(shape)[assignment.index]:
+                    return False
+                self.trial.place(shape, assignment.index)
+            return True
+        finally:
+            self.trial.undo(mark)
+
+
+def _end_last(holder: Holder) -> tuple[bool, float, float, str]:
+    return (holder.end is None, holder.end or 0.0, holder.started, holder.uid)
