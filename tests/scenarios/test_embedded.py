@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from muster.testing import api_server
+from muster.api import gates
+from muster.plane.options import Options
+from muster.plane.plane import Plane
 from tests.scenarios.runner import EMBEDDED, ScenarioRun, read, scenario_files, scenario_id
 
 SCENARIOS = [pytest.param(read(file), id=scenario_id(file)) for file in scenario_files(EMBEDDED)]
@@ -14,5 +16,6 @@ SCENARIOS = [pytest.param(read(file), id=scenario_id(file)) for file in scenario
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_scenario(scenario: dict[str, Any]) -> None:
-    async with api_server(controllers=True, scheduler=True) as plane:
+    chosen = gates.parse(scenario.get("gates", ""))[0]
+    async with Plane(Options(https=False, gates=chosen, freeze=False)) as plane:
         await ScenarioRun(plane.client, EMBEDDED, "scenario").run(scenario)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from muster.cli import dashboard, exits, node_options
+from muster.cli.decision_log_options import decision_log_size
 from muster.cli.option_groups import grouped
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class UpOptions:
     feature_gates: str
     config: Path | None
     token_file: Path | None
+    decision_log: Path | None
+    no_decision_log: bool
+    decision_log_max_size: int
     no_dashboard: bool
     verbose: int
 
@@ -69,6 +73,13 @@ class UpOptions:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help='Bearer tokens, a line each: token,user,uid,"group,group".',
 )
+@click.option(
+    "--decision-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Record events and decisions for `muster replay`.  [default: decisions.jsonl in the data directory]",
+)
+@click.option("--no-decision-log", is_flag=True, help="Record none.")
+@decision_log_size
 @click.option("--no-dashboard", is_flag=True, help="Serve no pages for a browser.")
 @click.option("-v", "--verbose", count=True, help="Log more; twice for every request.")
 @grouped("options", UpOptions)
@@ -122,7 +133,18 @@ def _plane_options(options: UpOptions) -> Options:
         scheduler_config=options.config,
         nodes=options.nodes.options(),
         gates=chosen,
+        decision_log=_decision_log(options, directory),
+        decision_log_size=options.decision_log_max_size,
     )
+
+
+def _decision_log(options: UpOptions, directory: Path | None) -> Path | None:
+    """Where decisions are recorded; None for nowhere."""
+    if options.no_decision_log:
+        return None
+    if options.decision_log is not None:
+        return options.decision_log.expanduser().absolute()
+    return directory / "decisions.jsonl" if directory is not None else None
 
 
 def _temporary_kubeconfig() -> Path:

@@ -155,7 +155,13 @@ class Scheduler(Component):
         given = _scheduler_file(options.scheduler_config)
         named = any(profile.get("schedulerName") for profile in (given or {}).get("profiles") or ())
         whole = read.source(given, () if named else self.names)
-        settings = Settings(gates=options.gates, share_cluster=options.https, tune_gc=options.freeze)
+        settings = Settings(
+            gates=options.gates,
+            share_cluster=options.https,
+            decision_log=options.decision_log,
+            decision_log_size=options.decision_log_size,
+            tune_gc=options.freeze,
+        )
         config = read.config(whole)
         for note in config.notes:
             log.warning("%s: %s", options.scheduler_config, note)
