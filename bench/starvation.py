@@ -3,8 +3,8 @@
 8 nodes of 8 cpu; pods of one cpu that run for 20 s come at random times, at 80, 90 and 95 % load; gangs that need 2, 4
 or 8 whole nodes and run for 20 s, one or three at once, come after ten minutes. All have the same priority. Each row is
 one hour with reservations (patience 5 minutes) beside the same hour without. Small pods have to wait while whole nodes
-are emptied and used by a gang; how long at least is computed beside it. The harness plays the API server: what is decided
-happens at once.
+are emptied and used by a gang; how long at least is computed beside it. The harness plays the API server: decisions are
+carried out at once.
 
 `python -m bench.starvation --seed 1`
 """
