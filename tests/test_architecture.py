@@ -90,6 +90,7 @@ def cycles() -> list[list[str]]:
         "muster.cli",
         "muster.client",
         "muster.controllers",
+        "muster.dashboard",
         "muster.engine",
         "muster.nodes",
         "muster.plane",

@@ -242,3 +242,106 @@ def test_no_json_makes_a_migration_crash(version: str, kind: str, spec: Obj, to_
     obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
     workload = {**release_135({"name": "g"}), "metadata": {"name": "x"}}
     assert migrate([obj, workload, obj], to_crd=to_crd).objects
+
+
+# --- pod templates inside other objects ------------------------------------------------------------
+
+LINK_135 = {"name": "w", "podGroup": "workers"}
+CONTAINERS = [{"name": "c", "image": "i"}]
+
+
+def template(**spec: Any) -> Obj:
+    return {"spec": {"containers": CONTAINERS, **spec}}
+
+
+def a_job_set(**link: Any) -> Obj:
+    """Two replicated jobs of two Jobs of three pods each."""
+    job = {"spec": {"parallelism": 3, "template": template(**link)}}
+    replicated = [{"name": name, "replicas": 2, "template": deepcopy(job)} for name in ("a", "b")]
+    metadata = {"name": "js", "namespace": "ml"}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": metadata,
+        "spec": {"replicatedJobs": replicated},
+    }
+
+
+def at(obj: Any, *steps: str | int) -> Any:
+    for step in steps:
+        obj = obj[step]
+    return obj
+
+
+def test_every_pod_template_of_a_nested_object_joins_its_group():
+    gang = {"name": "workers", "policy": {"gang": {"minCount": 4}}}
+    objects, notes = moved(release_135(gang), a_job_set(workloadRef=LINK_135))
+    job_set = objects[-1]
+    for index in range(2):
+        spec = at(job_set, "spec", "replicatedJobs", index, "template", "spec", "template", "spec")
+        assert spec == {"containers": CONTAINERS, "schedulingGroup": {"podGroupName": "w-workers"}}
+        where = f"spec.replicatedJobs[{index}].template.spec.template.spec.workloadRef"
+        assert f"jobset/js: {where} became schedulingGroup.podGroupName: w-workers" in notes
+    assert any("where the CRD of JobSet does not know it, the server drops it" in note for note in notes)
+
+
+def test_the_pods_of_nested_templates_are_multiplied():
+    (workload, *_), notes = moved(draft({"name": "workers", "gangMode": "Single"}), a_job_set(workload=LINK_135))
+    assert workload["spec"]["podGroupTemplates"][0]["schedulingPolicy"] == {"gang": {"minCount": 12}}
+    assert any("it is now 12, the pods seen in the input" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "wrap", "steps"),
+    [
+        (
+            "CronJob",
+            "batch/v1",
+            lambda t: {"jobTemplate": {"spec": {"template": t}}},
+            ("jobTemplate", "spec", "template"),
+        ),
+        ("StatefulSet", "apps/v1", lambda t: {"template": t}, ("template",)),
+        (
+            "LeaderWorkerSet",
+            "leaderworkerset.x-k8s.io/v1",
+            lambda t: {"leaderWorkerTemplate": {"workerTemplate": t}},
+            ("leaderWorkerTemplate", "workerTemplate"),
+        ),
+        ("Mystery", "example.com/v1", lambda t: {"parts": [{"of": [t]}]}, ("parts", 0, "of", 0)),
+    ],
+)
+def test_any_object_with_a_pod_template_is_converted(kind: str, version: str, wrap: Any, steps: Any):
+    gang = {"name": "workers", "policy": {"gang": {"minCount": 4}}}
+    metadata = {"name": "x", "namespace": "ml"}
+    given = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": wrap(template(workloadRef=LINK_135))}
+
+    objects, _ = moved(release_135(gang), given)
+    assert at(objects[-1], "spec", *steps, "spec", "schedulingGroup") == {"podGroupName": "w-workers"}
+    assert "workloadRef" not in str(objects[-1])
+
+    labelled, _ = moved(release_135(gang), given, to_crd=True)
+    labels = at(labelled[-1], "spec", *steps, "metadata", "labels")
+    assert labels == {"scheduling.muster.dev/pod-group": "w-workers"}
+
+
+def test_what_is_no_pod_template_is_named_and_left_as_it_is():
+    chart = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"pod.yaml": "workloadRef: x"}}
+    odd = {"apiVersion": "example.com/v1", "kind": "Odd", "metadata": {"name": "o"}, "spec": {"workloadRef": LINK_135}}
+
+    done = migrate([chart, odd])
+
+    assert done.objects == [chart, odd]
+    assert [(note.path, done.places[note]) for note in done.notes] == [("data.pod.yaml", 0), ("spec.workloadRef", 1)]
+    assert all("it was left as it is" in note.text for note in done.notes)
+
+
+def test_todays_groups_keep_their_reference():
+    group = a_pod_group(workloadRef={"workloadName": "w", "templateName": "t"})
+    assert migrate([group]).objects == [group]
+    assert migrate([group]).notes == []
+
+
+def test_migrating_again_changes_nothing():
+    gang = {"name": "workers", "policy": {"gang": {"minCount": 4}}}
+    objects, _ = moved(release_135(gang), a_job_set(workloadRef=LINK_135))
+    assert migrate(objects).objects == objects

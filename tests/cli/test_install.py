@@ -154,3 +154,27 @@ def test_a_name_that_cannot_be_one_is_refused(flag):
 def test_without_a_cluster_the_failure_says_so(tmp_path):
     done = CliRunner().invoke(command, ["--kubeconfig", str(tmp_path / "none")])
     assert done.exit_code == exits.BAD_INPUT
+
+
+def test_without_being_asked_no_decisions_are_recorded():
+    (container,) = pod_spec(printed())["containers"]
+    assert not any("decision-log" in each for each in container["args"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "source"),
+    [
+        (("--decision-log",), {"emptyDir": {"sizeLimit": "1Gi"}}),
+        (("--decision-log-claim", "logs"), {"persistentVolumeClaim": {"claimName": "logs"}}),
+    ],
+)
+def test_a_volume_for_the_decision_log_is_mounted_where_the_scheduler_writes_it(flags, source):
+    from muster.cli.scheduler import command as scheduler
+
+    spec = pod_spec(printed(*flags))
+    (container,) = spec["containers"]
+    assert {"name": "decisions", **source} in spec["volumes"]
+    assert {"name": "decisions", "mountPath": "/var/log/muster"} in container["volumeMounts"]
+    assert "--decision-log=/var/log/muster/$(POD_NAME).jsonl" in container["args"]
+    assert spec["securityContext"].get("fsGroup") == (USER if "logs" in flags else None)
+    scheduler.make_context("scheduler", list(container["args"][1:]))

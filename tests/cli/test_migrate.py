@@ -87,3 +87,30 @@ def test_shared_parts_are_written_out():
     shared = {"a": 1}
     assert "&" not in to_yaml({"x": shared, "y": shared})
     assert to_documents([{"a": 1}, {"b": 2}]) == "a: 1\n---\nb: 2\n"
+
+
+def test_what_could_not_be_converted_is_named_with_its_line(migrate):
+    text = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: chart}
+data:
+  pod.yaml: |
+    spec: {workloadRef: {name: w, podGroup: g}}
+---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: js}
+spec:
+  replicatedJobs:
+  - template:
+      spec:
+        template:
+          spec:
+            workloadRef: {name: absent}
+            containers: [{name: c, image: i}]
+"""
+    _, objects, notes = migrate(text)
+    assert "in.yaml:5: configmap/chart: data.pod.yaml is not in a pod template" in notes
+    assert "in.yaml:17: jobset/js: its Workload 'absent' is not among the input" in notes
+    assert "workloadRef" not in str(objects[1])

@@ -10,6 +10,7 @@ import pytest
 from muster.cli import queue, topology, tree
 from muster.cli.main import run
 from muster.views.schedulers import scheduler_for
+from muster.views.topology import LEVELS
 from tests.build.objects import BLOCK, RACK, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 from tests.cli.snapshots import saved, snapshot_of
@@ -123,7 +124,9 @@ def test_the_queue_fits_a_narrow_terminal():
     scheduler = scheduler_for(snapshot_of(a_busy_world()))
     narrow = queue.screen(queue.rows(scheduler), 80)
     assert all(len(line) <= 80 for line in narrow.splitlines())
-    assert narrow.splitlines()[0].startswith("#   NAME       NAMESPACE   MEMBERS   PRIORITY   WAITING   REASON")
+    assert narrow.splitlines()[0].startswith(
+        "#   NAME       NAMESPACE   MEMBERS   PRIORITY   WAITING   START     REASON"
+    )
     assert "pg/stuck" in narrow
 
 
@@ -250,3 +253,42 @@ def test_fewer_than_no_gpus_are_refused(snapshot: str, capsys: pytest.CaptureFix
 def test_nodes_of_an_amount_that_is_none_are_refused_by_the_flags_name(capsys: pytest.CaptureFixture[str]):
     assert run(["simulate", "-f", "-", "--nodes", "3", "--node-cpu", "abc"]) == 64
     assert "--node-cpu" in capsys.readouterr().err
+
+
+# --- kept room -------------------------------------------------------------------------------------
+
+
+def a_world_with_kept_room():
+    """A gang that needs the whole of rack r1, where two pods end in ten minutes; the other rack is full for ever."""
+    world = a_world()
+    world.now = 1_767_225_600.0
+    world.add(*[a_node(f"n{i}", cpu=4, labels={LEVELS[2]: f"r{i // 2}"}) for i in range(4)])
+    world.add(*[a_pod(f"{i}-{j}", node=f"n{i}") for i in range(2) for j in range(4)])
+    world.add(*[a_pod(f"ends-{i}", node=f"n{i}", activeDeadlineSeconds=600) for i in (2, 3)])
+    world.add(a_gang("large", 2, topology=LEVELS[2]), *pods(2, group="large", cpu=4))
+    world.wait(300)
+    return world.add(a_gang("next", 4, created=5), *pods(4, group="next", cpu=1)).run()
+
+
+def test_the_queue_shows_the_expected_start():
+    rows = {row.name: row for row in queue.rows(scheduler_for(snapshot_of(a_world_with_kept_room())))}
+    assert rows["large"].expected_start == "2026-01-01T00:10:00Z"
+    assert rows["next"].expected_start == "unknown"
+
+
+def test_the_topology_shows_kept_seats():
+    found = topology.topology(scheduler_for(snapshot_of(a_world_with_kept_room())))
+    kept = {domain.value: domain.kept for domain in found.places}
+    assert kept == {"r0": {}, "r1": {"ns/large": 2}}
+    assert "2 kept for ns/large" in topology.screen(found, 120)
+
+
+def test_explain_shows_kept_room_to_the_group_and_to_the_others(tmp_path, capsys: pytest.CaptureFixture[str]):
+    file = saved(a_world_with_kept_room(), tmp_path / "cluster.json.gz")
+    assert run(["explain", "pg/large", "-n", "ns", "--snapshot", file]) == 0
+    own = " ".join(capsys.readouterr().out.split())
+    assert "room is kept for it in rack r1 on 2 nodes, expected start 2026-01-01T00:10:00Z" in own
+    assert "ends-2, ends-3 must leave first" in own
+    assert run(["explain", "pg/next", "-n", "ns", "--snapshot", file]) == 0
+    other = " ".join(capsys.readouterr().out.split())
+    assert "room in rack r1 on 2 nodes is kept for podgroup ns/large" in other

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.api.types import Node, NodeStatus, ObjectMeta, Pod, PodSpec
+from muster.api.types import Node, NodeStatus, ObjectMeta, Pod, PodMeta, PodSpec
 from muster.cli import exits
 from muster.cli.main import run
 from muster.engine import options
@@ -21,9 +21,7 @@ def a_log() -> list[bytes]:
     source = options.source(None)
     scheduler = Scheduler(options.config(source), seed=7)
     room = NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})
-    pods = [
-        Pod(ObjectMeta(name=n, namespace="default", uid=n), PodSpec(scheduler_name="muster")) for n in ("a", "b", "c")
-    ]
+    pods = [Pod(PodMeta(name=n, namespace="default", uid=n), PodSpec(scheduler_name="muster")) for n in ("a", "b", "c")]
     told: list[events.Event] = [
         *(events.ObjectUpdated("Node", Node(ObjectMeta(name=name), status=room)) for name in ("n1", "n2")),
         *(events.ObjectUpdated("Pod", pod) for pod in pods),
@@ -95,3 +93,27 @@ def test_a_file_that_is_no_log_is_explained(
 def test_every_line_survives_a_round_trip():
     for line in a_log():
         assert encode(decode(line)) == line
+
+
+def test_the_segments_of_a_log_are_replayed_the_oldest_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    whole = b"".join(a_log())
+    for name in ("log", "log.000003", "log.000012"):
+        (tmp_path / name).write_bytes(whole)
+
+    assert run(["replay", str(tmp_path / "log"), "-o", "json"]) == exits.OK
+    together = json.loads(capsys.readouterr().out)
+    assert run(["replay", str(tmp_path / "log.000003"), "-o", "json"]) == exits.OK
+    single = json.loads(capsys.readouterr().out)
+    assert together["events"] == 3 * single["events"]
+
+    changed = [line.replace(b'"name":"b"', b'"name":"x"') if b'"turn"' in line else line for line in a_log()]
+    (tmp_path / "log.000012").write_bytes(b"".join(changed))
+    assert run(["replay", str(tmp_path / "log")]) == exits.NO
+    assert "log.000012" in capsys.readouterr().out
+
+
+def test_a_newer_format_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    log = tmp_path / "log"
+    log.write_bytes(a_log()[0].replace(b'"version":2', b'"version":3'))
+    assert run(["replay", str(log)]) == exits.BAD_INPUT
+    assert "newer" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.api.resources import PODS, Resource
+from muster.api.resources import POD_GROUPS, PODS, Resource
 from tests.controllers.conftest import World
 
 NAME = "garbage-collector"
@@ -144,6 +144,45 @@ async def test_a_running_pod_is_asked_to_go_gracefully(world: World):
 
     pod = await world.get(PODS, "p")
     assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
+
+
+async def test_members_that_only_a_group_owns_go_when_the_group_is_deleted(world: World):
+    await world.start("garbage-collector", "podgroup-protection-controller")
+    owners = await group_with_members(world)
+
+    await world.client.delete(POD_GROUPS, "g", "default")
+    await world.settle()
+
+    # What something else owns as well keeps running, and its group stays with it.
+    assert [pod["metadata"]["name"] for pod in await world.pods()] == ["free", "shared"]
+    assert (await world.get(PODS, "shared"))["metadata"]["ownerReferences"] == owners
+    assert await world.get(POD_GROUPS, "g") is not None
+
+    for name in ("shared", "free"):
+        await world.phase(name, "Succeeded")
+    assert await world.get(POD_GROUPS, "g") is None
+
+
+async def test_members_of_a_group_that_is_orphaned_stay(world: World):
+    await world.start("garbage-collector", "podgroup-protection-controller")
+    await group_with_members(world)
+
+    await world.client.delete(POD_GROUPS, "g", "default", propagation_policy="Orphan")
+    await world.settle()
+
+    assert [pod["metadata"]["name"] for pod in await world.pods()] == ["free", "mine", "shared"]
+
+
+async def group_with_members(world: World) -> list[dict[str, Any]]:
+    """A group with a member of its own, one that a ConfigMap owns too, and one without owners."""
+    group = await world.create(POD_GROUPS, "g", spec={"schedulingPolicy": {"basic": {}}})
+    keeper = await world.create(CONFIG_MAPS, "keeper")
+    mine = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "name": "g", "uid": group["metadata"]["uid"]}
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "keeper", "uid": keeper["metadata"]["uid"]}
+    for name, owners in (("mine", [mine]), ("shared", [mine, other]), ("free", [])):
+        await world.pod(name, metadata={"ownerReferences": owners}, schedulingGroup={"podGroupName": "g"})
+    await world.settle()
+    return [mine, other]
 
 
 async def test_a_circle_of_owners_deleted_in_the_foreground_goes(world: World):

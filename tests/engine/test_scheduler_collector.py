@@ -21,7 +21,7 @@ def test_pods_behind_a_gate_show_as_gated():
     world.run()
 
     metrics = Metrics()
-    metrics.registry.register(SchedulerCollector(world.scheduler.view(), lambda: 0))
+    metrics.registry.register(SchedulerCollector(world.scheduler.view, lambda: 0))
 
     assert value(metrics, "pending_pods", queue="gated") == 3
     assert value(metrics, "pending_pods", queue="incomplete") == 1
@@ -32,7 +32,7 @@ def test_unschedulable_pods_are_counted_by_the_plugins_that_rejected_them():
     world.add(a_pod("big", cpu=4), a_gang("g", 2), *pods(2, "g", cpu=4)).run()
 
     metrics = Metrics()
-    metrics.registry.register(SchedulerCollector(world.scheduler.view(), lambda: 3))
+    metrics.registry.register(SchedulerCollector(world.scheduler.view, lambda: 3))
 
     assert value(metrics, "unschedulable_pods", plugin="NodeResourcesFit") == 3
     assert value(metrics, "queued_entities", queue="unschedulable", type="podgroup") == 1

@@ -152,6 +152,52 @@ async def test_a_batch_pod_ends_by_itself_and_a_service_does_not(world: NodeWorl
     assert await world.phase_of("service") == "Running"
 
 
+async def test_a_pod_is_stopped_when_its_deadline_is_exceeded(world: NodeWorld):
+    await world.machines(timing=Timing(start=0.0), count=1)
+    await world.placed("p", activeDeadlineSeconds=20)
+    await world.advance(19)
+    assert await world.phase_of("p") == "Running"
+
+    await world.advance(2)
+
+    status = (await world.get(PODS, "p"))["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+    assert "longer than the specified deadline" in status["message"]
+
+
+async def test_a_pod_that_ends_in_time_does_not_notice_its_deadline(world: NodeWorld):
+    await world.machines(timing=Timing(start=0.0), count=1)
+    await world.placed(
+        "p", annotations={"muster.dev/run-seconds": "5"}, restartPolicy="Never", activeDeadlineSeconds=20
+    )
+
+    await world.advance(25)
+
+    assert await world.phase_of("p") == "Succeeded"
+
+
+async def test_the_deadline_counts_from_the_first_start(world: NodeWorld):
+    await world.machines(timing=Timing(start=0.0), count=1)
+    fails = {"muster.dev/run-seconds": "8", "muster.dev/exit-code": "1"}
+    await world.placed("p", annotations=fails, restartPolicy="OnFailure", activeDeadlineSeconds=20)
+
+    for _ in range(21):
+        await world.advance(1)
+
+    assert (await world.get(PODS, "p"))["status"]["reason"] == "DeadlineExceeded"
+
+
+async def test_a_deadline_that_is_set_later_counts(world: NodeWorld):
+    await world.machines(timing=Timing(start=0.0), count=1)
+    await world.placed("p")
+    await world.advance(5)
+
+    await world.client.patch(PODS, "p", {"spec": {"activeDeadlineSeconds": 10}}, "default")
+    await world.advance(6)
+
+    assert await world.phase_of("p") == "Failed"
+
+
 async def test_a_pod_that_restarts_on_failure_runs_again(world: NodeWorld):
     await world.machines(count=1)
     notes = {"muster.dev/run-seconds": "5", "muster.dev/exit-code": "1"}

@@ -17,6 +17,7 @@ NAME = "muster"
 NAMESPACE = "muster-system"
 PORT = 10259
 SHARED_NAMESPACE, SHARED_LEASE = "kube-system", "muster-binding"  # by which all Musters of a cluster take turns
+LOG_DIRECTORY = "/var/log/muster"
 USER = 65532  # the user that minimal base images call "nonroot"
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "scheduler"}
 
@@ -46,8 +47,14 @@ _RIGHTS: list[tuple[str, list[str], list[str]]] = [
 ]
 
 
-def installation(image: str, namespace: str = NAMESPACE, scheduler_name: str = NAME) -> list[Obj]:
-    """Everything except the custom resources, in the order in which it can be applied."""
+def installation(
+    image: str, namespace: str = NAMESPACE, scheduler_name: str = NAME, decision_log: str | None = None
+) -> list[Obj]:
+    """Everything except the custom resources, in the order in which it can be applied.
+
+    `decision_log` is where decisions are recorded: None for nowhere, empty for a volume that goes with its pod, else
+    the name of a PersistentVolumeClaim that the pods can share.
+    """
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(namespace)},
@@ -57,7 +64,7 @@ def installation(image: str, namespace: str = NAMESPACE, scheduler_name: str = N
         _binding("RoleBinding", _meta(namespace), "Role", namespace),
         _role("Role", _meta(SHARED_NAMESPACE), _lease_rights(SHARED_LEASE, "watch")),
         _binding("RoleBinding", _meta(SHARED_NAMESPACE), "Role", namespace),
-        _deployment(image, namespace, scheduler_name),
+        _deployment(image, namespace, scheduler_name, decision_log),
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
@@ -99,13 +106,24 @@ def _binding(kind: str, meta: Obj, role: str, namespace: str) -> Obj:
     }
 
 
-def _deployment(image: str, namespace: str, scheduler_name: str) -> Obj:
+def _deployment(image: str, namespace: str, scheduler_name: str, decision_log: str | None) -> Obj:
     spread = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": LABELS},
     }
+    container = _container(image, namespace, scheduler_name)
+    # Certificates are loaded from files, and the root cannot be written.
+    volumes: list[Obj] = [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}]
+    security: Obj = {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    if decision_log is not None:
+        _record(container, volumes, security, decision_log)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -118,20 +136,27 @@ def _deployment(image: str, namespace: str, scheduler_name: str) -> Obj:
                 "spec": {
                     "serviceAccountName": NAME,
                     "priorityClassName": "system-cluster-critical",
-                    "securityContext": {
-                        "runAsNonRoot": True,
-                        "runAsUser": USER,
-                        "runAsGroup": USER,
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
+                    "securityContext": security,
                     "topologySpreadConstraints": [spread],
-                    "containers": [_container(image, namespace, scheduler_name)],
-                    # Certificates are loaded from files, and the root cannot be written.
-                    "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+                    "containers": [container],
+                    "volumes": volumes,
                 },
             },
         },
     }
+
+
+def _record(container: Obj, volumes: list[Obj], security: Obj, claim: str) -> None:
+    """Give the pods a volume for the decision log, with a file for each of them."""
+    container["env"] = [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    container["args"].append(f"--decision-log={LOG_DIRECTORY}/$(POD_NAME).jsonl")
+    container["args"].append("--decision-log-max-size=256Mi")
+    container["volumeMounts"].append({"name": "decisions", "mountPath": LOG_DIRECTORY})
+    if claim:
+        volumes.append({"name": "decisions", "persistentVolumeClaim": {"claimName": claim}})
+        security["fsGroup"] = USER
+    else:
+        volumes.append({"name": "decisions", "emptyDir": {"sizeLimit": "1Gi"}})
 
 
 def _container(image: str, namespace: str, scheduler_name: str) -> Obj:

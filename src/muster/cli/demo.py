@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -21,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muster.api.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, Resource
-from muster.cli import exits
+from muster.cli import dashboard, exits
 
 if TYPE_CHECKING:
     from muster.client.protocol import Client, Obj
+    from muster.plane.plane import Plane
 
 NODES, GPUS = 64, 8
 TIME_LIMIT_SECONDS = 30.0
@@ -32,9 +34,10 @@ SCHEDULED = ("PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled"
 
 
 @click.command(name="demo")
-def command() -> int:
-    """Watch gangs being scheduled on 64 simulated nodes, in under a minute."""
-    return asyncio.run(_demo(_examples()))
+@click.option("--stay/--no-stay", default=None, help="Keep the dashboard open at the end.  [default: in a terminal]")
+def command(stay: bool | None) -> int:
+    """Watch gangs being scheduled on 64 simulated nodes, in under a minute, then look at them in a browser."""
+    return asyncio.run(_demo(_examples(), stay=sys.stdin.isatty() and sys.stdout.isatty() if stay is None else stay))
 
 
 def _examples() -> Path:
@@ -46,7 +49,7 @@ def _examples() -> Path:
     raise exits.Failure("the example manifests are not installed", exits.UNEXPECTED)
 
 
-async def _demo(examples: Path) -> int:
+async def _demo(examples: Path, *, stay: bool = False) -> int:
     from muster.plane.options import NodeOptions, Options
     from muster.plane.plane import Plane
 
@@ -61,7 +64,21 @@ async def _demo(examples: Path) -> int:
             async with demo.reporting():
                 await demo.run()
             await _print_next(plane.client, examples)
+            if stay:
+                await _show_pages(plane)
     return exits.OK
+
+
+async def _show_pages(plane: Plane) -> None:
+    """Serve the dashboard of what the demo left running, until Ctrl-C."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with dashboard.beside(plane) as pages:
+        click.echo("")
+        click.echo(click.style(f"See the gangs of this demo in a browser: {pages}", bold=True))
+        click.echo("Ctrl-C ends the demo.")
+        await stop.wait()
 
 
 class Demo:

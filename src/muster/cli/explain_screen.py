@@ -125,6 +125,8 @@ def _waiting(found: Explanation, width: int) -> Iterator[str]:
     facts: list[tuple[str, str]] = []
     if found.preemption:
         facts.append(("Preemption", _sentence(found.preemption)))
+    if found.reservation:
+        facts.append(("Kept room", _sentence(found.reservation)))
     if found.position:
         since = f"for {age(found.since)}, " if found.since else ""
         facts.append(("Waiting", f"{since}place {found.position} of {found.waiting} in the queue."))

@@ -26,23 +26,31 @@ _PLURALS = {
     "RoleBinding": "rolebindings",
     "Deployment": "deployments",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "Service": "services",
+    "NetworkPolicy": "networkpolicies",
     "CustomResourceDefinition": "customresourcedefinitions",
 }
 
 
 @click.command(name="install")
 @click.option("--crds", "with_crds", is_flag=True, help="Also the custom resources, for servers without the group API.")
+@click.option("--dashboard", "with_dashboard", is_flag=True, help="Also the dashboard, which only reads.")
 @click.option("--namespace", "-n", default="muster-system", show_default=True, help="Where to install.")
 @click.option("--scheduler-name", default="muster", show_default=True, help="schedulerName that pods will use.")
 @click.option("--image", default=IMAGE, show_default=True, help="Image of the scheduler.")
+@click.option("--decision-log", is_flag=True, help="Record decisions in a volume of each pod, for `muster replay`.")
+@click.option("--decision-log-claim", metavar="NAME", help="Record them in this PersistentVolumeClaim instead.")
 @click.option("--dry-run", is_flag=True, help="Print the manifest and apply nothing.")
 @click.option("--kubeconfig", type=_FILE, help="Kubeconfig; default: KUBECONFIG, ~/.kube/config, or the pod's account.")
 @click.option("--context", default=None, help="Context of the kubeconfig.")
 def command(
     with_crds: bool,
+    with_dashboard: bool,
     namespace: str,
     scheduler_name: str,
     image: str,
+    decision_log: bool,
+    decision_log_claim: str | None,
     dry_run: bool,
     kubeconfig: Path | None,
     context: str | None,
@@ -60,7 +68,12 @@ def command(
         complaints = formats.dns_label(text)
         if complaints:
             raise exits.Failure(f"{option} {text!r}: {complaints[0]}", exits.USAGE)
-    objects = [*(crds() if with_crds else []), *installation(image, namespace, scheduler_name)]
+    recorded = decision_log_claim or ("" if decision_log else None)
+    objects = [*(crds() if with_crds else []), *installation(image, namespace, scheduler_name, recorded)]
+    if with_dashboard:
+        from muster.api.dashboard_installation import dashboard_installation
+
+        objects += dashboard_installation(image, namespace)
     if dry_run:
         from muster.cli.yaml_text import to_documents
 

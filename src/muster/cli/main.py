@@ -37,6 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "queue": Entry("muster.cli.queue:command", "Show which groups wait, in order, and why."),
     "tree": Entry("muster.cli.tree:command", "Show a group with its children and pods."),
     "topology": Entry("muster.cli.topology:command", "Show racks, blocks and zones, and what fits where."),
+    "dashboard": Entry("muster.cli.dashboard:command", "Open the cluster, the queue and your gangs in a browser."),
     "validate": Entry("muster.cli.validate:command", "Check manifests without a server."),
     "migrate": Entry("muster.cli.migrate:command", "Turn older manifests into current ones."),
     "install": Entry("muster.cli.install:command", "Print or apply the manifest that installs Muster in a cluster."),

@@ -29,17 +29,19 @@ def command(ctx: click.Context, paths: tuple[str, ...], recursive: bool, target:
     from muster.api.manifests import check
     from muster.api.migration import migrate
     from muster.api.migration.notes import title
-    from muster.cli.manifests import ManifestError, objects
+    from muster.cli.manifests import ManifestError, object_documents
     from muster.cli.yaml_text import to_documents
 
     try:
-        given = objects(paths, recursive=recursive)
+        given = object_documents(paths, recursive=recursive)
     except ManifestError as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from None
-    done = migrate(given, to_crd=target == "crd")
+    done = migrate([document.value for document in given], to_crd=target == "crd")
     click.echo(to_documents(done.objects), nl=False)
     for note in done.notes:
-        output.note(str(note))
+        document = given[done.places[note]] if note in done.places else None
+        place = f"{document.source}:{document.line_of(note.path)}: " if document is not None else ""
+        output.note(f"{place}{note}")
     faults = [f"{title(obj)}: still wrong: {error}" for obj in done.objects for error in check(obj) or ()]
     for fault in faults:
         output.note(fault)

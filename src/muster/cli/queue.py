@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from muster.cli import exits, live, namespaces, output, source
-from muster.cli.ages import age
+from muster.cli.ages import age, until
+from muster.scheduler.status.kept_room import UNKNOWN
 from muster.views.queue import QueueRow, rows
 
 
@@ -39,11 +40,12 @@ def screen(rows: list[QueueRow], width: int) -> str:
             row.members,
             row.priority,
             age(row.since),
+            _start(row.expected_start),
             row.reason,
         )
         for row in rows
     ]
-    text = output.table(["#", "name", "namespace", "members", "priority", "waiting", "reason"], cells)
+    text = output.table(["#", "name", "namespace", "members", "priority", "waiting", "start", "reason"], cells)
     lines = text.splitlines()
     longest = max(len(line) for line in lines)
     left = width - longest - 3
@@ -54,6 +56,11 @@ def screen(rows: list[QueueRow], width: int) -> str:
         f"{line.ljust(longest)}   {live.fit(message, left)}".rstrip()
         for line, message in zip(lines, messages, strict=True)
     )
+
+
+def _start(expected: str) -> str:
+    """The expected start from now on; `unknown` as it is."""
+    return expected if expected == UNKNOWN else until(expected)
 
 
 def _short_kind(kind: str) -> str:

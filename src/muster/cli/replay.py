@@ -11,7 +11,7 @@ from muster.cli import exits, output
 
 if TYPE_CHECKING:
     from muster.scheduler.cycle.scheduler import Scheduler
-    from muster.scheduler.simulation.decision_log import Header
+    from muster.scheduler.simulation.decision_log import Header, Replayed
 
 
 @click.command(name="replay")
@@ -19,23 +19,41 @@ if TYPE_CHECKING:
 @output.option
 @click.pass_context
 def command(ctx: click.Context, log: Path, output_format: str) -> None:
-    """Run the LOG that `muster scheduler --decision-log LOG` wrote through the scheduler again.
+    """Run the LOG that --decision-log wrote through the scheduler again.
 
-    The exit code is 0 when every decision is the same, byte for byte; else 1, and the first difference is printed.
+    A log in several segments is run segment by segment, each on its own, the oldest first; a single older segment can
+    be named as well. The exit code is 0 when every decision is the same, byte for byte; else 1, and the first
+    difference is printed.
     """
+    from muster.engine.decision_log import older_segments
+    from muster.scheduler.simulation.decision_log import Replayed
+
+    events = cycles = decisions = 0
+    segment, difference = log, None
+    for segment in (*older_segments(log), log):
+        found = _replay(segment)
+        events, cycles, decisions = events + found.events, cycles + found.cycles, decisions + found.decisions
+        difference = found.difference
+        if difference is not None:
+            break
+    what = f"{events} events, {cycles} turns, {decisions} decisions"
+    result = Replayed(events, cycles, decisions, difference)
+    if difference is None:
+        output.write(result, output_format, lambda: f"The same decisions, byte for byte ({what}).")
+        return
+    where = f" in {segment}" if segment != log else ""
+    output.write(result, output_format, lambda: f"Not the same{where}, after {what}:\n{difference}")
+    ctx.exit(exits.NO)
+
+
+def _replay(segment: Path) -> Replayed:
     from muster.scheduler.simulation.decision_log import BadLog, replay
 
     try:
-        with log.open("rb") as lines:
-            found = replay(lines, _scheduler)
+        with segment.open("rb") as lines:
+            return replay(lines, _scheduler)
     except (BadLog, ValueError) as error:
-        raise exits.Failure(f"{log}: {error}", exits.BAD_INPUT) from error
-    what = f"{found.events} events, {found.cycles} turns, {found.decisions} decisions"
-    if found.difference is None:
-        output.write(found, output_format, lambda: f"The same decisions, byte for byte ({what}).")
-        return
-    output.write(found, output_format, lambda: f"Not the same, after {what}:\n{found.difference}")
-    ctx.exit(exits.NO)
+        raise exits.Failure(f"{segment}: {error}", exits.BAD_INPUT) from error
 
 
 def _scheduler(header: Header) -> Scheduler:

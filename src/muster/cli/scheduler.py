@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from muster.cli import exits
+from muster.cli.decision_log_options import decision_log_size
 
 if TYPE_CHECKING:
     import ssl
@@ -68,6 +69,7 @@ class SchedulerOptions:
     concurrent_binds: int
     seed: int
     decision_log: Path | None
+    decision_log_max_size: int
 
     def election(self) -> dict[str, Any]:
         """The election flags under the names that the configuration file uses."""
@@ -115,6 +117,7 @@ class _Parsed:
 @click.option("--concurrent-binds", type=click.IntRange(1, 1024), default=32, show_default=True, help="At a time.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Breaks ties between equal nodes.")
 @click.option("--decision-log", type=_FILE, help="Write events and decisions to a file, for `muster replay`.")
+@decision_log_size
 @click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "--v", "verbosity", type=_Verbosity(0, 10), default=0, show_default=True, help="Log more.")
 def command(verbosity: int, logging_format: str, **options: Any) -> int:
@@ -195,6 +198,7 @@ def _parse(options: SchedulerOptions) -> _Parsed:
     )
     if options.decision_log is not None:
         options.decision_log.open("ab").close()  # it is written much later; a path that cannot be used is said now
+        options.decision_log.chmod(0o600)
     settings = Settings(
         gates=gates,
         limits=ConcurrencyLimits(binds=options.concurrent_binds),
@@ -202,6 +206,7 @@ def _parse(options: SchedulerOptions) -> _Parsed:
         share_cluster=True,
         seed=options.seed,
         decision_log=options.decision_log,
+        decision_log_size=options.decision_log_max_size,
         tune_gc=True,
     )
     return _Parsed(found, config, whole, settings)

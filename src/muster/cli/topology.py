@@ -80,7 +80,10 @@ def _where(key: str) -> str:
 
 def _seats(domain: Domain) -> str:
     seats = count_text(domain.seats, "seat")
-    return seats if domain.key == HOSTNAME else f"{seats} on {domain.free_nodes} of {count_text(domain.nodes, 'node')}"
+    kept = "".join(f", {number} kept for {name}" for name, number in domain.kept.items())
+    if domain.key == HOSTNAME:
+        return f"{seats}{kept}"
+    return f"{seats} on {domain.free_nodes} of {count_text(domain.nodes, 'node')}{kept}"
 
 
 def _bar(text: str, cells: int) -> str:

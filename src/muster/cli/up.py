@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from muster.cli import exits, node_options
+from muster.cli import dashboard, exits, node_options
+from muster.cli.decision_log_options import decision_log_size
 from muster.cli.option_groups import grouped
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class UpOptions:
     feature_gates: str
     config: Path | None
     token_file: Path | None
+    decision_log: Path | None
+    no_decision_log: bool
+    decision_log_max_size: int
+    no_dashboard: bool
     verbose: int
 
 
@@ -68,6 +73,14 @@ class UpOptions:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help='Bearer tokens, a line each: token,user,uid,"group,group".',
 )
+@click.option(
+    "--decision-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Record events and decisions for `muster replay`.  [default: decisions.jsonl in the data directory]",
+)
+@click.option("--no-decision-log", is_flag=True, help="Record none.")
+@decision_log_size
+@click.option("--no-dashboard", is_flag=True, help="Serve no pages for a browser.")
 @click.option("-v", "--verbose", count=True, help="Log more; twice for every request.")
 @grouped("options", UpOptions)
 def command(options: UpOptions) -> None:
@@ -82,7 +95,7 @@ def command(options: UpOptions) -> None:
     )
     plane_options = _plane_options(options)
     with _runner() as runner:
-        runner.run(_serve(plane_options))
+        runner.run(_serve(plane_options, with_dashboard=not options.no_dashboard))
 
 
 def _runner() -> asyncio.Runner:
@@ -120,7 +133,18 @@ def _plane_options(options: UpOptions) -> Options:
         scheduler_config=options.config,
         nodes=options.nodes.options(),
         gates=chosen,
+        decision_log=_decision_log(options, directory),
+        decision_log_size=options.decision_log_max_size,
     )
+
+
+def _decision_log(options: UpOptions, directory: Path | None) -> Path | None:
+    """Where decisions are recorded; None for nowhere."""
+    if options.no_decision_log:
+        return None
+    if options.decision_log is not None:
+        return options.decision_log.expanduser().absolute()
+    return directory / "decisions.jsonl" if directory is not None else None
 
 
 def _temporary_kubeconfig() -> Path:
@@ -129,7 +153,7 @@ def _temporary_kubeconfig() -> Path:
     return Path(tempfile.mkdtemp(prefix="muster-")) / "kubeconfig"
 
 
-async def _serve(options: Options) -> None:
+async def _serve(options: Options, *, with_dashboard: bool = True) -> None:
     """Run until a signal, or until a part fails."""
     from muster.api.errors import ApiError
     from muster.plane.plane import Plane
@@ -153,8 +177,9 @@ async def _serve(options: Options) -> None:
         raise exits.Failure(str(error), exits.BAD_INPUT) from None
     try:
         if started:
-            _print_welcome(plane)
-            await _until(stop, plane)
+            async with dashboard.beside(plane, wanted=with_dashboard) as pages:
+                _print_welcome(plane, pages)
+                await _until(stop, plane)
     except StoreError as error:
         raise exits.Failure(str(error), exits.UNAVAILABLE) from None
     finally:
@@ -196,10 +221,12 @@ def _cannot_start(options: Options, error: OSError) -> str:
     return f"cannot start: {error}"
 
 
-def _print_welcome(plane: Plane) -> None:
+def _print_welcome(plane: Plane, pages: str) -> None:
     options = plane.options
     kept = f"kept in {options.data}" if options.data is not None else "kept in memory only"
     click.echo(f"Muster is up at {plane.url} ({kept}). The kubeconfig is {options.kubeconfig}")
+    if pages:
+        click.echo(f"The dashboard is at {pages} (opens one session; muster dashboard gives another)")
     click.echo("Next:")
     click.echo(f"  export KUBECONFIG={options.kubeconfig}")
     click.echo("  kubectl get nodes")

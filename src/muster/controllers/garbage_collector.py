@@ -1,7 +1,8 @@
 """The garbage collector: deletes objects whose owners are gone, and works off the finalizers of propagation policies.
 
 Reads only metadata, of every kind the server has. An owner counts as absent only when a GET says so, because a watch
-may be behind.
+may be behind. A group that is being deleted stays until its members have ended (`podgroup_protection`); members that
+have no other owner go now, or both would wait for each other for ever.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from muster.api.errors import ApiError
+from muster.api.groups import COMPOSITE_PROTECTION, POD_GROUP_PROTECTION
 from muster.api.resources import Resource
 from muster.api.types import ObjectMeta, OwnerReference
 from muster.controllers.controller import Controller
@@ -23,6 +25,7 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _IGNORED = frozenset((("", "events"), ("events.k8s.io", "events")))
 _REMEMBERED = 4096
+_PROTECTED = frozenset((POD_GROUP_PROTECTION, COMPOSITE_PROTECTION))
 
 Item = tuple[str, str, str, str]  # group, plural, namespace, name
 
@@ -121,6 +124,9 @@ class GarbageCollector(Controller):
                     self.queue.add(_item(kind, child))
             if not blocking:
                 await remove_finalizer(self.client, resource, metadata, FOREGROUND)
+        elif _PROTECTED.intersection(finalizers):
+            for kind, child in dependents:
+                self.queue.add(_item(kind, child))
 
     def _dependents_of(self, uid: str) -> list[tuple[Resource, ObjectMeta]]:
         found: list[tuple[Resource, ObjectMeta]] = []
@@ -141,7 +147,7 @@ class GarbageCollector(Controller):
                 dangling.append(owner)
             elif self._waits_for(owner):
                 waiting.append(owner)
-            else:
+            elif not self._is_held(owner):
                 solid.append(owner)
         if solid:
             if dangling or waiting:
@@ -165,6 +171,14 @@ class GarbageCollector(Controller):
         """Whether the owner is being deleted in the foreground and so waits for its dependents."""
         known = self._uids.get(owner.uid)
         return known is not None and _deletes_dependents(known[1])
+
+    def _is_held(self, owner: OwnerReference) -> bool:
+        """Whether the owner is being deleted and stays only until its members have ended."""
+        known = self._uids.get(owner.uid)
+        if known is None or known[1].deletion_timestamp is None:
+            return False
+        finalizers = known[1].finalizers or ()
+        return bool(_PROTECTED.intersection(finalizers)) and ORPHAN not in finalizers
 
     async def _is_absent(self, owner: OwnerReference, namespace: str) -> bool:
         if owner.uid in self._uids:

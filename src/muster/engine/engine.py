@@ -67,9 +67,7 @@ class Engine:
     ) -> None:
         self.settings = settings or Settings()
         self.config = config
-        self.scheduler: SchedulerProtocol = scheduler or Scheduler(
-            config, seed=self.settings.seed, gates=self.settings.gates
-        )
+        self.scheduler: SchedulerProtocol = scheduler or self._new_scheduler()
         self.ready = asyncio.Event()
         self.served: ServedApis | None = None
         self.stopping = False
@@ -96,6 +94,9 @@ class Engine:
         )
         self._loop: SchedulingLoop | None = None
         self._parts: EngineParts | None = None  # until the API server has been reached
+
+    def _new_scheduler(self) -> Scheduler:
+        return Scheduler(self.config, seed=self.settings.seed, gates=self.settings.gates)
 
     # --- from outside ------------------------------------------------------------------------------
 
@@ -161,7 +162,7 @@ class Engine:
         self.served = await self._discover()
         await self._refuse_active_scheduler()
         parts = self._parts = build(self.served, self._surroundings)
-        view = self.scheduler.view() if isinstance(self.scheduler, Scheduler) else None
+        view = self.scheduler.view if isinstance(self.scheduler, Scheduler) else None
         self.metrics.registry.register(SchedulerCollector(view, parts.queue.pending))
         try:
             await self._run(parts)
@@ -194,7 +195,9 @@ class Engine:
 
     async def _run(self, parts: EngineParts) -> None:
         """All tasks of the engine, until one of them fails or this is cancelled."""
-        loop = self._loop = SchedulingLoop(self.scheduler, parts, self._inbox, self._clock, self.metrics, self.settings)
+        loop = self._loop = SchedulingLoop(
+            self.scheduler, parts, self._inbox, self._clock, self.metrics, self.settings, self._new_scheduler
+        )
         leader_task: asyncio.Task[None] | None = None
 
         def lease_expired() -> None:
@@ -210,6 +213,8 @@ class Engine:
                 tasks.create_task(parts.elector.run(lease_expired))
             if parts.binding_lease is not None:
                 tasks.create_task(parts.binding_lease.run())
+            if parts.decision_log is not None:
+                tasks.create_task(parts.decision_log.run())
             if DEFAULT_SCHEDULER in self.config.profiles:
                 tasks.create_task(self._watch_for_active_scheduler())
             if self._leader_task is not None:
@@ -222,6 +227,8 @@ class Engine:
         await task(parts.writer, parts.served)
 
     async def _shut_down(self, parts: EngineParts) -> None:
+        if parts.decision_log is not None:
+            parts.decision_log.close()
         try:
             parts.queue.close()
             async with asyncio.timeout(self.settings.patience):
@@ -230,8 +237,6 @@ class Engine:
             log.warning("Binds were still under way", extra=keys(count=parts.queue.running(BIND)))
         await parts.queue.cancel()
         await self._release_binding_lease(parts)
-        if parts.decision_log is not None:
-            parts.decision_log.close()
         if parts.elector is not None:
             self.metrics.leading.labels(parts.elector.election.name).set(0)
             await parts.elector.release()

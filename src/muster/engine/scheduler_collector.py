@@ -25,7 +25,7 @@ QUEUES = {
 class SchedulerCollector(Collector):
     """Reads a scheduler's view, if it has one, and the number of API calls that have not ended."""
 
-    def __init__(self, view: SchedulerView | None, pending_calls: Callable[[], int]) -> None:
+    def __init__(self, view: Callable[[], SchedulerView] | None, pending_calls: Callable[[], int]) -> None:
         self._view = view
         self._pending_calls = pending_calls
 
@@ -35,15 +35,16 @@ class SchedulerCollector(Collector):
         yield calls
         if self._view is None:
             return
-        yield from self._queues(self._view)
+        view = self._view()
+        yield from self._queues(view)
         sizes = GaugeMetricFamily("scheduler_cache_size", "Objects the scheduler knows.", labels=["type"])
-        for type_, count in self._view.cache_sizes()._asdict().items():
+        for type_, count in view.cache_sizes()._asdict().items():
             sizes.add_metric([type_], count)
         yield sizes
         seats = GaugeMetricFamily("scheduler_reserved_seats", "Seats kept for groups that wait.", labels=["profile"])
         count = GaugeMetricFamily("scheduler_reservations", "Groups that room is kept for.", labels=["profile"])
         held: dict[str, list[int]] = {}
-        for reservation in self._view.reservations():
+        for reservation in view.reservations():
             held.setdefault(reservation.scheduler, []).append(len(reservation.seats))
         for profile, found in sorted(held.items()):
             count.add_metric([profile], len(found))

@@ -10,7 +10,9 @@ import asyncio
 import gc
 import logging
 import time
+from collections.abc import Callable
 
+from muster.api.resources import PODS
 from muster.client.clock import Clock
 from muster.engine.assembly import EngineParts
 from muster.engine.binding_lease import BindingLease
@@ -20,7 +22,7 @@ from muster.engine.settings import Settings
 from muster.logs import V, keys
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.decisions import Bind, Decision, PromiseVolume, SelectVolumeNode
-from muster.scheduler.interface.events import CacheSynced, Event
+from muster.scheduler.interface.events import CacheSynced, Event, ObjectUpdated
 from muster.scheduler.simulation.decision_log import SchedulerProtocol
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ class SchedulingLoop:
         clock: Clock,
         metrics: Metrics,
         settings: Settings,
+        new_scheduler: Callable[[], Scheduler] | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._parts = parts
@@ -48,6 +51,7 @@ class SchedulingLoop:
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
+        self._new_scheduler = new_scheduler  # for the next segment of the decision log
         self._holds_lease = False  # since binds were decided, until they are on their way or nothing is left to decide
         self._acquiring: asyncio.Task[None] | None = None
         self._held_back: list[list[Decision]] = []  # decisions with binds that are not dispatched yet
@@ -57,15 +61,14 @@ class SchedulingLoop:
         parts = self._parts
         for source in parts.sources.values():
             await self._take_events_until(source.synced)
-        if self._settings.tune_gc:
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(50_000, 20, 100)
+        self._tune_gc()
         if parts.elector is not None:
             await self._take_events_until(parts.elector.leading)
             self._metrics.leading.labels(parts.elector.election.name).set(1)
         self._take_events()
         self._handle(CacheSynced(), self._clock.now())
+        if parts.decision_log is not None:
+            parts.decision_log.snapshot_ends()
         log.info("Scheduling", extra=keys(nodes=len(parts.sources["Node"].known)))
         ready.set()
         try:
@@ -77,6 +80,14 @@ class SchedulingLoop:
             if self._acquiring is not None:
                 self._acquiring.cancel()
 
+    def _tune_gc(self) -> None:
+        """What the scheduler knows now stays: look for garbage elsewhere, and seldom."""
+        if self._settings.tune_gc:
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(50_000, 20, 100)
+
     async def _take_events_until(self, until: asyncio.Event) -> None:
         """Keep the scheduler up to date while it must not decide."""
         waiting = asyncio.create_task(until.wait())
@@ -86,6 +97,8 @@ class SchedulingLoop:
                 await asyncio.wait({waiting, wakeup}, return_when=asyncio.FIRST_COMPLETED)
                 wakeup.cancel()
                 self._take_events()
+                if self._log_is_full():
+                    await self._begin_segment(synced=False)
         finally:
             waiting.cancel()
 
@@ -107,6 +120,9 @@ class SchedulingLoop:
         """One scheduling cycle after the other until there is nothing to decide; between two, other tasks run."""
         while True:
             self._send_held_back()
+            if self._log_is_full() and not await self._begin_segment(synced=True):
+                self._parts.queue.start()
+                return
             now = self._clock.now()
             began = time.perf_counter()
             decisions = self._scheduler.next(now)
@@ -123,6 +139,45 @@ class SchedulingLoop:
             for _ in range(READS if self._held_back else 1):
                 await asyncio.sleep(0)
             self._take_events()
+
+    # --- the decision log --------------------------------------------------------------------------
+
+    def _log_is_full(self) -> bool:
+        return self._parts.decision_log is not None and self._parts.decision_log.is_full
+
+    async def _begin_segment(self, *, synced: bool) -> bool:
+        """Begin a segment of the decision log with a snapshot, and go on with a scheduler made from that alone.
+
+        So the segment replays byte for byte without the ones before it. That waits for a moment without binds and
+        evictions under way. False: nothing must be decided now, so that the binds under way end and it comes.
+        """
+        decision_log, scheduler = self._parts.decision_log, self._scheduler
+        if decision_log is None or self._new_scheduler is None or not isinstance(scheduler, Scheduler):
+            return True
+        while len(self._inbox):
+            self._take_events()
+        if self._held_back or self._volume_gate.busy or not scheduler.may_restart():
+            return not (decision_log.is_overfull and scheduler.state.assumed.in_flight() and not self._held_back)
+        fresh, now = self._new_scheduler(), self._clock.now()
+        decision_log.next_segment()
+        snapshot: list[Event] = [*self._snapshot(scheduler), *([CacheSynced()] if synced else [])]
+        for number, event in enumerate(snapshot):
+            decision_log.event(event, now)
+            fresh.handle(event, now)
+            if number % 500 == 499:
+                await asyncio.sleep(0)
+        decision_log.snapshot_ends()
+        scheduler.take_over(fresh)
+        self._tune_gc()
+        return True
+
+    def _snapshot(self, scheduler: Scheduler) -> list[Event]:
+        """Every object as it is known now; events that come meanwhile stay in the inbox."""
+        return [
+            ObjectUpdated(kind, scheduler.snapshot(obj) if kind == PODS.kind else obj)
+            for kind, source in self._parts.sources.items()
+            for obj in source.known.values()
+        ]
 
     # --- binds -------------------------------------------------------------------------------------
 
@@ -185,6 +240,7 @@ class SchedulingLoop:
             self._metrics.preemptions_considered(self._scheduler.take_preemptions(), took)
             self._metrics.domains_evaluated(self._scheduler.take_domains(), took)
             self._metrics.proofs_checked(self._scheduler.take_proofs())
+            self._metrics.wakeups_missed(self._scheduler.take_missed())
             self._metrics.reservations_changed(self._scheduler.take_reservations())
         if decisions:
             self._metrics.decided(decisions, now, time.perf_counter() - began)

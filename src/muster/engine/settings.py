@@ -22,6 +22,7 @@ class Settings:
     seed: int = 0
     instance: str = field(default_factory=lambda: f"muster-{socket.gethostname()}")
     decision_log: Path | None = None
+    decision_log_size: int = 256 << 20  # bytes of all its segments together
     tune_gc: bool = False  # freeze what the first lists brought, collect seldom
     patience: float = 10.0  # how long a stop waits for binds under way
     most_events: int = 5000  # taken in before the loop lets others run

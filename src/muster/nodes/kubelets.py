@@ -6,6 +6,7 @@ stage. A node without power does nothing; when it is back, its pods continue fro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -29,7 +30,8 @@ class PodState:
     requests: dict[str, int]
     stage: PodStage
     address: str = ""
-    started_at: float = 0.0
+    started_at: float = 0.0  # of the present run of its containers
+    first_started_at: float = 0.0  # of the pod, which its deadline counts from
     restarts: int = 0
     turn: int = 0  # counts stages, so that an action planned for an earlier one is recognised as stale
     lines: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
@@ -96,6 +98,13 @@ class Timing:
         if asked is not None:
             return asked
         return None if pod.spec.restart_policy == "Always" else self.batch_run
+
+    def end_of(self, state: PodState) -> tuple[float, bool]:
+        """When a running pod ends, and whether that is because its deadline is exceeded; never is infinity."""
+        length, deadline = self.run_length(state.pod), state.pod.spec.active_deadline_seconds
+        by_itself = state.started_at + length if length is not None else math.inf
+        stopped = state.first_started_at + deadline if deadline is not None else math.inf
+        return min(by_itself, stopped), stopped < by_itself
 
     def stop_delay(self, pod: KubeletPod) -> float:
         grace = pod.metadata.deletion_grace_period_seconds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -199,11 +200,13 @@ class SimulatedNodes:
             return
         was_going = state.pod.metadata.deletion_timestamp
         shorter = state.pod.metadata.deletion_grace_period_seconds != pod.metadata.deletion_grace_period_seconds
+        limited = state.pod.spec.active_deadline_seconds != pod.spec.active_deadline_seconds
         state.pod = pod
         if pod.ended and state.stage is not PodStage.STOPPING:
             state.stage = PodStage.ENDED
             node.release(uid, state.requests)
-        if pod.metadata.deletion_timestamp is not None and (was_going is None or shorter):
+        going = pod.metadata.deletion_timestamp is not None
+        if (going and (was_going is None or shorter)) or (limited and state.stage is PodStage.RUNNING):
             self._schedule_next(state)
 
     def _admit(self, node: NodeState, state: PodState) -> None:
@@ -221,6 +224,7 @@ class SimulatedNodes:
             node.take(uid, state.requests)
         if state.stage is PodStage.RUNNING:
             state.started_at = seconds_of(state.pod.status.start_time) or self._clock.now()
+            state.first_started_at = state.started_at
         state.address = node.next_address(pod_network(node.index))
         self._schedule_next(state)
 
@@ -233,10 +237,10 @@ class SimulatedNodes:
         elif state.stage is PodStage.STARTING:
             self._do(self._timing.start_delay(pod), state, lambda: self._start(state))
         elif state.stage is PodStage.RUNNING:
-            length = self._timing.run_length(pod)
-            if length is not None:
-                left = state.started_at + length - self._clock.now()
-                self._do(max(0.0, left), state, lambda: self._end(state))
+            end, exceeded = self._timing.end_of(state)
+            if end < math.inf:
+                action = self._exceed_deadline if exceeded else self._end
+                self._do(max(0.0, end - self._clock.now()), state, lambda: action(state))
 
     def _do(self, delay: float, state: PodState, action: Callable[[], Awaitable[None]]) -> None:
         """Do the action after a delay, unless the pod is in another stage by then or its node has no power."""
@@ -276,6 +280,7 @@ class SimulatedNodes:
         patch = statuses.running(state.pod, now, host_address(node.index), state.address, state.restarts)
         await self._write(state, patch)
         state.stage, state.started_at = PodStage.RUNNING, now
+        state.first_started_at = state.first_started_at or now
         self._note(state, f"started on {state.node}" + (f", restart {state.restarts}" if state.restarts else ""))
         self._schedule_next(state)
 
@@ -288,6 +293,15 @@ class SimulatedNodes:
             self._schedule_next(state)
             return
         await self._write(state, statuses.ended(state.pod, state.started_at, now, code, state.restarts))
+        state.stage = PodStage.ENDED
+        if state.node in self._nodes:
+            self._nodes[state.node].release(state.pod.metadata.uid, state.requests)
+
+    async def _exceed_deadline(self, state: PodState) -> None:
+        """As a kubelet does: the containers are stopped and the pod has failed, whatever its restart policy."""
+        now = self._clock.now()
+        self._note(state, f"stopped after {state.pod.spec.active_deadline_seconds} s: its deadline is exceeded")
+        await self._write(state, statuses.deadline_exceeded(state.pod, state.started_at, now, state.restarts))
         state.stage = PodStage.ENDED
         if state.node in self._nodes:
             self._nodes[state.node].release(state.pod.metadata.uid, state.requests)

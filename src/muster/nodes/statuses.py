@@ -56,6 +56,14 @@ def ended(pod: KubeletPod, started_at: float, now: float, exit_code: int, restar
     )
 
 
+def deadline_exceeded(pod: KubeletPod, started_at: float, now: float, restarts: int) -> JSON:
+    """The status of a pod that its kubelet stopped when `activeDeadlineSeconds` were over."""
+    patch = ended(pod, started_at, now, 137, restarts)
+    message = "Pod was active on the node longer than the specified deadline"
+    patch["status"] |= {"reason": "DeadlineExceeded", "message": message}
+    return patch
+
+
 def rejected(pod: KubeletPod, now: float, reason: str, message: str) -> JSON:
     when = timestamp(now)
     return _patch(

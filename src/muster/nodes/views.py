@@ -27,6 +27,7 @@ class KubeletPodSpec(Leaf, frozen=True):
     overhead: Quantities | None = None
     resources: ResourceRequirements | None = None
     restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
 
 
 class KubeletPodStatus(Leaf, frozen=True):

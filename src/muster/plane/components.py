@@ -6,6 +6,7 @@ A component imports its package when it starts, so that a plane without a schedu
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from muster.server.request import Request, Response
 if TYPE_CHECKING:
     from muster.controllers.controller import Controller
     from muster.engine.engine import Engine
+
+log = logging.getLogger(__name__)
 
 
 class Component(ABC):
@@ -152,8 +155,17 @@ class Scheduler(Component):
         given = _scheduler_file(options.scheduler_config)
         named = any(profile.get("schedulerName") for profile in (given or {}).get("profiles") or ())
         whole = read.source(given, () if named else self.names)
-        settings = Settings(gates=options.gates, share_cluster=options.https, tune_gc=options.freeze)
-        self._engine = Engine(client, read.config(whole), settings, config_source=whole)
+        settings = Settings(
+            gates=options.gates,
+            share_cluster=options.https,
+            decision_log=options.decision_log,
+            decision_log_size=options.decision_log_size,
+            tune_gc=options.freeze,
+        )
+        config = read.config(whole)
+        for note in config.notes:
+            log.warning("%s: %s", options.scheduler_config, note)
+        self._engine = Engine(client, config, settings, config_source=whole)
         return self._engine.ready
 
     async def run(self) -> None:

@@ -35,6 +35,8 @@ class Options:
     controllers: bool = True
     scheduler: bool = True
     scheduler_config: Path | None = None
+    decision_log: Path | None = None
+    decision_log_size: int = 256 << 20
     nodes: NodeOptions = field(default_factory=NodeOptions)
     gates: FeatureGates = DEFAULT
     freeze: bool = True  # exclude what is alive after the start from garbage collection (gc.freeze)

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.scheduler.status.kept_room import UNKNOWN, start_text
+
 if TYPE_CHECKING:
     from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.cycle.view import SchedulerView
     from muster.scheduler.groups.group import Group
     from muster.scheduler.queue.entity import QueuedEntity
 
@@ -24,15 +27,19 @@ class QueueRow(msgspec.Struct, frozen=True, rename="camel"):
     since: str
     reason: str
     message: str
+    expected_start: str = UNKNOWN  # a time where it is known when the pods in its way end
 
 
-def rows(scheduler: Scheduler, namespace: str | None = None) -> list[QueueRow]:
-    """The queue, the one that is tried next first."""
+MOST_EXPECTED = 20  # entries from the front of the queue whose start is estimated
+
+
+def rows(scheduler: Scheduler, namespace: str | None = None, most: int | None = None) -> list[QueueRow]:
+    """The queue, the one that is tried next first; at most so many of it."""
     roots = [root for root in scheduler.view().queue() if namespace in (None, root.key.namespace)]
-    return [_row(position, root) for position, root in enumerate(roots, 1)]
+    return [_row(scheduler.view(), position, root) for position, root in enumerate(roots[:most], 1)]
 
 
-def _row(position: int, root: QueuedEntity) -> QueueRow:
+def _row(view: SchedulerView, position: int, root: QueuedEntity) -> QueueRow:
     group, member = root.group, root.member
     conditions = (group.obj.status.conditions if group and group.obj else None) or ()
     wanted = ("PodScheduled", "PodGroupScheduled", "PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled")
@@ -42,9 +49,9 @@ def _row(position: int, root: QueuedEntity) -> QueueRow:
     members = "1" if group is None else f"{sum(leaf.bound for leaf in group.leaves())}/{_needed(root)}"
     reason, message = (found.reason, found.message) if found is not None else _without_condition(group)
     since = root.created or (found.last_transition_time if found is not None else None) or _first_member(group)
-    return QueueRow(
-        position, root.key.kind, root.key.namespace, root.key.name, members, root.priority, since, reason, message
-    )
+    start = start_text(view.expected_start(root)) if position <= MOST_EXPECTED else UNKNOWN
+    key = root.key
+    return QueueRow(position, key.kind, key.namespace, key.name, members, root.priority, since, reason, message, start)
 
 
 def _without_condition(group: Group | None) -> tuple[str, str]:
@@ -65,4 +72,9 @@ def _first_member(group: Group | None) -> str:
 
 def _needed(root: QueuedEntity) -> int:
     assert root.group is not None
-    return sum(leaf.minimum for leaf in root.group.leaves())
+    return sum(needed(leaf) for leaf in root.group.leaves())
+
+
+def needed(leaf: Group) -> int:
+    """The minimum of a pod group; one pod for a group that does not exist (any more)."""
+    return leaf.minimum if leaf.exists else 1

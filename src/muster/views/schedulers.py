@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,10 +40,14 @@ def config_for(snapshot: Snapshot) -> Config:
 
 
 def scheduler_for(snapshot: Snapshot, progress: Progress | None = None) -> Scheduler:
-    """A scheduler that has been given the cluster's objects."""
+    """A scheduler that has been given the cluster's objects, and knows what room is kept as of then."""
+    from muster.scheduler.cache.run_times import seconds_of
     from muster.scheduler.simulation.snapshot import scheduler_of
 
+    config, total = config_for(snapshot), len(snapshot)
     if progress is None:
-        return scheduler_of(snapshot, config_for(snapshot))
-    total = len(snapshot)
-    return scheduler_of(snapshot, config_for(snapshot), lambda events: progress.through(events, "Taking it in", total))
+        scheduler = scheduler_of(snapshot, config)
+    else:
+        scheduler = scheduler_of(snapshot, config, lambda events: progress.through(events, "Taking it in", total))
+    scheduler.adopt_reservations(seconds_of(snapshot.taken_at) or time.time())
+    return scheduler

@@ -11,6 +11,7 @@ from muster.views.natural_order import natural
 from muster.views.schedulers import scheduler_for
 
 if TYPE_CHECKING:
+    from muster.scheduler.cycle.scheduler import Scheduler
     from muster.scheduler.cycle.view import SchedulerView
     from muster.scheduler.groups.group import Member
     from muster.scheduler.interface.keys import ObjectRef
@@ -69,6 +70,13 @@ def simulate(
     snapshot: Snapshot, batches: list[Batch], namespace: str = "default", progress: Progress | None = None
 ) -> Answer:
     """Schedule what is pending; then submit batch after batch, and schedule all there is to schedule after each."""
+    return simulated(snapshot, batches, namespace, progress)[0]
+
+
+def simulated(
+    snapshot: Snapshot, batches: list[Batch], namespace: str = "default", progress: Progress | None = None
+) -> tuple[Answer, Scheduler]:
+    """The same, and the scheduler as it is afterwards."""
     from muster.scheduler.simulation.simulate import Simulation
     from muster.views.submission import submit
 
@@ -86,7 +94,7 @@ def simulate(
             scheduler.handle(event, after.now)
         after.run()
     groups = {event.object.metadata.uid for batch in submitted for event in batch}
-    return _answer(after, scheduler.view(), [_ref(pod) for pod in pods], groups)
+    return _answer(after, scheduler.view(), [_ref(pod) for pod in pods], groups), scheduler
 
 
 def _ref(pod: Any) -> ObjectRef:

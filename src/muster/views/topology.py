@@ -11,7 +11,7 @@ from muster.views.failures import ViewFailure
 from muster.views.natural_order import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from muster.scheduler.cache.arrays import Bools, Ints
     from muster.scheduler.cycle.scheduler import Scheduler
@@ -32,6 +32,7 @@ class Domain(msgspec.Struct, frozen=True, rename="camel"):
     free_nodes: int
     seats: int
     used: dict[str, str]
+    kept: dict[str, int]  # seats that are kept inside for groups that wait, by namespace/name
 
 
 class TopologyMap(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,20 +52,32 @@ def topology(
     for key in keys:
         if view.has_nodes and not (view.labels(key) > 0).any():
             raise ViewFailure(f'no node has the label "{key}"')
-    levels = list(keys) or [key for key in LEVELS if (view.labels(key) > 0).any()]
+    levels = list(keys) or levels_of(view)
     if (each_node or not levels) and HOSTNAME not in levels:
         levels.append(HOSTNAME)
-    pod = asked or _default_pod(view)
+    pod = asked or default_pod(view)
     seats = view.seats(pod)
-    largest: dict[str, int] = {}
-    for key in dict.fromkeys([*levels, HOSTNAME]):
-        sums = np.bincount(view.labels(key), weights=seats)[1:]
-        largest[key] = int(sums.max()) if len(sums) else 0
+    largest = largest_gangs(view, levels, seats)
     domains = tuple(_domains(view, levels, list(pod), 0, view.nodes, seats))
     return TopologyMap(pod, int(seats.sum()), largest, domains)
 
 
-def _default_pod(view: SchedulerView) -> dict[str, str]:
+def levels_of(view: SchedulerView) -> list[str]:
+    """The known levels that nodes of this cluster have, widest first."""
+    return [key for key in LEVELS if (view.labels(key) > 0).any()]
+
+
+def largest_gangs(view: SchedulerView, levels: Sequence[str], seats: Ints) -> dict[str, int]:
+    """The most seats in one domain of each level, and on one node."""
+    largest: dict[str, int] = {}
+    for key in dict.fromkeys([*levels, HOSTNAME]):
+        sums = np.bincount(view.labels(key), weights=seats)[1:]
+        largest[key] = int(sums.max()) if len(sums) else 0
+    return largest
+
+
+def default_pod(view: SchedulerView) -> dict[str, str]:
+    """The pod whose seats are counted when none was asked for: it fills a node's GPUs, or takes one CPU."""
     amounts = view.allocatable(GPU)
     most = int(amounts.max()) if amounts is not None and len(amounts) else 0
     return {GPU: str(most)} if most else {"cpu": "1"}
@@ -81,8 +94,19 @@ def _domains(
     for value, name in sorted(found.items(), key=lambda item: (not item[1], natural(item[1]))):
         here = inside & (column == value)
         free = int((seats[here] > 0).sum())
-        yield Domain(key, name, depth, int(here.sum()), free, int(seats[here].sum()), _used(view, resources, here))
+        used, kept = _used(view, resources, here), _kept(view, key, name)
+        yield Domain(key, name, depth, int(here.sum()), free, int(seats[here].sum()), used, kept)
         yield from _domains(view, levels, resources, depth + 1, here, seats)
+
+
+def _kept(view: SchedulerView, key: str, value: str) -> dict[str, int]:
+    """The seats that are kept in a domain, by the group that they are kept for."""
+    kept: dict[str, int] = {}
+    for reservation in view.reservations():
+        seats = sum(view.domain_of(node, key) == value for _, node in reservation.seats)
+        if seats:
+            kept[f"{reservation.entity.namespace}/{reservation.entity.name}"] = seats
+    return kept
 
 
 def _used(view: SchedulerView, resources: list[str], here: Bools) -> dict[str, str]:

@@ -41,7 +41,12 @@ def trees(scheduler: Scheduler, namespace: str | None = None, name: str | None =
     tops = [group for group in groups if group.root() is group and namespace in (None, group.key.namespace)]
     if name is not None:
         tops = [top for top in tops if any(group.key.name == name for group in top.subtree())]
-    return [row for top in tops for row in _rows(view, top, 0)]
+    return [row for top in tops for row in tree_of(view, top)]
+
+
+def tree_of(view: SchedulerView, top: Group) -> list[GroupRow]:
+    """The groups of one tree, parents before their children."""
+    return list(_rows(view, top, 0))
 
 
 def _rows(view: SchedulerView, group: Group, depth: int) -> Iterator[GroupRow]:
@@ -61,13 +66,13 @@ def _rows(view: SchedulerView, group: Group, depth: int) -> Iterator[GroupRow]:
         key,
         domains,
         dict(sorted(nodes.items(), key=lambda item: natural(item[0]))) if group.is_leaf else {},
-        "" if group.quorum_bound else _reason(group),
+        "" if group.quorum_bound else reason_of(group),
     )
     for child in group.ordered_children():
         yield from _rows(view, child, depth + 1)
 
 
-def _reason(group: Group) -> str:
+def reason_of(group: Group) -> str:
     """The reason of a group below its minimum: of QuorumMet if it has run, else of its Scheduled condition."""
     if group.obj is None:
         return "does not exist"

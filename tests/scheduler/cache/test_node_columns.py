@@ -11,13 +11,12 @@ from muster.scheduler.cache.node_columns import (
     LabelColumn,
     NodeColumns,
     amount,
-    image_name,
     is_counted,
     is_scalar,
 )
 from muster.scheduler.interface import cluster_events
 from tests.build.cluster import a_cluster, asked
-from tests.build.objects import TOPOLOGY_ZONE, a_node, a_pod
+from tests.build.objects import RACK, TOPOLOGY_ZONE, a_node, a_pod
 
 
 def cpu(cluster: Cluster, name: str = "n0") -> int:
@@ -137,19 +136,6 @@ def test_amounts_are_whole_numbers_that_can_be_added_without_overflow(resource, 
     assert amount(resource, text) == expected
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("app", "app:latest"),
-        ("app:1", "app:1"),
-        ("host:5000/app", "host:5000/app:latest"),
-        ("host:5000/app:1", "host:5000/app:1"),
-    ],
-)
-def test_an_image_without_a_tag_is_the_latest(given, expected):
-    assert image_name(given) == expected
-
-
 def test_a_requirement_is_evaluated_for_values_that_come_later_too():
     column = LabelColumn(4)
     column.set(0, "a")
@@ -226,3 +212,20 @@ def test_ranks_differ_with_the_seed():
         ranks.append(int(found.rank[0]))
     assert ranks[0] != ranks[1]
     assert np.all(np.array(ranks) < 2**40)
+
+
+def test_nodes_share_the_images_and_labels_that_they_have_in_common():
+    cluster = a_cluster(a_node("n0", images={"app:1": 5}), a_node("n1", images={"app:1": 5}))
+    one, other = (cluster.node_objects[name].status.images for name in ("n0", "n1"))
+    assert one is not None
+    assert other is not None
+    assert one[0] is other[0]
+    later = a_node("n0", images={"app:1": 5})
+    cluster.change("Node", later)
+    assert later.status.images is one
+
+
+def test_label_values_are_numbered_in_the_order_of_the_nodes_names():
+    cluster = a_cluster(a_node("b", rack="r1"), a_node("c", rack="r0"), a_node("a", rack="r2"), a_node("d"))
+    assert cluster.label_column(RACK).values == ["", "r2", "r1", "r0"]
+    assert cluster.labels(RACK).tolist() == [2, 3, 1, 0]

@@ -394,3 +394,126 @@ def test_the_example_of_the_documentation_is_a_configuration():
     config = load(example)
 
     assert (config.budget_steps, config.bind_timeout) == (10_000, 120)
+
+
+COMPLETE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+parallelism: 16
+percentageOfNodesToScore: 0
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 10
+delayCacheUntilActive: false
+enableProfiling: true
+enableContentionProfiling: true
+clientConnection:
+  kubeconfig: ""
+  acceptContentTypes: ""
+  contentType: application/vnd.kubernetes.protobuf
+  qps: 50
+  burst: 100
+leaderElection:
+  leaderElect: true
+  leaseDuration: 15s
+  renewDeadline: 10s
+  retryPeriod: 2s
+  resourceLock: leases
+  resourceName: kube-scheduler
+  resourceNamespace: kube-system
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {enabled: [%s]}
+    preEnqueue: {enabled: [{name: SchedulingGates}, {name: GangScheduling}]}
+    queueSort: {enabled: [{name: PrioritySort}]}
+    preFilter: {enabled: [{name: NodeAffinity}, {name: NodeDeclaredFeatures}]}
+    filter: {enabled: [{name: NodeName}]}
+    postFilter: {enabled: [{name: DefaultPreemption}, {name: DynamicResources}]}
+    preScore: {enabled: [{name: InterPodAffinity}]}
+    score: {enabled: [{name: NodeResourcesFit, weight: 1}]}
+    reserve: {enabled: [{name: VolumeBinding}]}
+    permit: {enabled: [{name: GangScheduling}]}
+    preBind: {enabled: [{name: VolumeBinding}, {name: DynamicResources}]}
+    bind: {enabled: [{name: DefaultBinder}]}
+    postBind: {}
+    placementGenerate: {enabled: [{name: TopologyPlacementGenerator}]}
+    placementScore: {enabled: [{name: PodGroupPodsCount, weight: 1}, {name: NodeResourcesFit, weight: 1}]}
+    podGroupPostFilter: {enabled: [{name: DefaultPreemption}, {name: DynamicResources}]}
+  pluginConfig:
+  - name: DefaultPreemption
+    args: {minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100, kind: DefaultPreemptionArgs}
+  - name: DynamicResources
+    args: {filterTimeout: 10s, bindingTimeout: 10m, kind: DynamicResourcesArgs}
+  - name: InterPodAffinity
+    args: {hardPodAffinityWeight: 1, ignorePreferredTermsOfExistingPods: false}
+  - name: NodeAffinity
+    args: {apiVersion: kubescheduler.config.k8s.io/v1, kind: NodeAffinityArgs}
+  - name: NodeResourcesBalancedAllocation
+    args: {resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]}
+  - name: NodeResourcesFit
+    args:
+      ignoredResources: [example.com/foo]
+      ignoredResourceGroups: [example.org]
+      scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]}
+  - name: PodTopologySpread
+    args: {defaultingType: System}
+  - name: VolumeBinding
+    args: {bindTimeoutSeconds: 600}
+"""
+
+
+def test_a_complete_file_of_1_37_loads_as_it_stands():
+    text = COMPLETE % ", ".join(f"{{name: {name}}}" for name in ALL_NAMES)
+    config = load(yaml.safe_load(text))
+
+    profile = config.profiles["default-scheduler"]
+    assert weights(profile) == WEIGHTS
+    assert set(ALL_NAMES) <= profile.enabled
+    assert profile.preempting == {"postFilter", "podGroupPostFilter"}
+    assert config.notes == (
+        "no effect here: parallelism, percentageOfNodesToScore, enableContentionProfiling, delayCacheUntilActive, "
+        "clientConnection.contentType, profiles[0].pluginConfig[DefaultPreemption].args, "
+        "profiles[0].pluginConfig[DynamicResources].args",
+    )
+
+
+@pytest.mark.parametrize(
+    ("plugins", "preempting", "gangs"),
+    [
+        ({"podGroupPostFilter": {"disabled": [{"name": "DefaultPreemption"}]}}, {"postFilter"}, True),
+        ({"podGroupPostFilter": {"disabled": [{"name": "*"}]}}, {"postFilter"}, True),
+        ({"postFilter": {"disabled": [{"name": "*"}]}}, {"podGroupPostFilter"}, True),
+        (
+            {"postFilter": {"disabled": [{"name": "*"}], "enabled": [{"name": "DefaultPreemption"}]}},
+            {"postFilter", "podGroupPostFilter"},
+            True,
+        ),
+        ({"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}, set(), True),
+        ({"queueSort": {"disabled": [{"name": "*"}]}}, {"postFilter", "podGroupPostFilter"}, True),
+        ({"permit": {"disabled": [{"name": "GangScheduling"}]}}, {"postFilter", "podGroupPostFilter"}, False),
+    ],
+)
+def test_a_point_switches_off_what_acts_there_and_nothing_else(plugins, preempting, gangs):
+    profile = a_profile(plugins=plugins)
+    assert profile.preempting == preempting
+    assert ("GangScheduling" in profile.enabled) is gangs
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ({"leaderElection": {"leaseTime": "5s"}}, "leaderElection.leaseTime: unknown field; known are leaderElect,"),
+        ({"clientConnection": {"qpz": 5}}, "clientConnection.qpz: unknown field"),
+        (
+            {"profiles": [{"plugins": {"podGroupPostFilter": {"enabled": [{"name": "Odd"}]}}}]},
+            r"profiles\[0\].plugins.podGroupPostFilter.enabled: unknown plugin 'Odd'",
+        ),
+        (
+            {"profiles": [{"pluginConfig": [{"name": "DynamicResources", "args": {"timeout": "1s"}}]}]},
+            r"profiles\[0\].pluginConfig\[0\].args.timeout: unknown field; known are .*filterTimeout",
+        ),
+    ],
+)
+def test_unknown_names_are_refused_by_path(body, fault):
+    with pytest.raises(ValueError, match=fault):
+        load(HEAD | body)

@@ -85,7 +85,7 @@ def test_the_first_difference_is_reported_with_both_sides(logged: str, index: in
         ([b"{"], "line 1: "),
         ([encode(LoggedEvent(0.0, CacheSynced()))], "line 1: the log does not begin with its header"),
         ([encode(Header(CONFIG)), encode(Header(CONFIG))], "line 2: a second header"),
-        ([encode(Header(CONFIG, version=9))], "line 1: log version 9 is not 1"),
+        ([encode(Header(CONFIG, version=9))], "line 1: log version 9 is newer than 2"),
         (
             [encode(Header(CONFIG)), encode(LoggedEvent(0.0, ObjectUpdated("Moon", {})))],
             "line 2: unknown kind Moon",
@@ -96,3 +96,15 @@ def test_the_first_difference_is_reported_with_both_sides(logged: str, index: in
 def test_a_log_that_cannot_be_read_says_where_and_why(lines: list[bytes], says: str):
     with pytest.raises(BadLog, match=says):
         replay(lines, make_scheduler)
+
+
+def test_a_line_that_was_cut_off_by_a_kill_is_left_out():
+    lines = [encode(line) for line in a_log()]
+    found = replay([*lines[:-1], lines[-1][:20]], make_scheduler)
+    assert (found.events, found.cycles, found.difference) == (5, 0, None)
+
+
+def test_a_log_of_an_older_format_is_read():
+    header, *rest = a_log()
+    assert isinstance(header, Header)
+    assert replayed([Header(header.config, version=1), *rest]).difference is None

@@ -8,10 +8,12 @@ import pytest
 
 from muster.api.errors import ApiError
 from muster.server.openapi import OpenApi
+from muster.server.openapi.texts import MESSAGES
 from muster.server.request import Request, Response
 from muster.server.served_kinds import build_registry
 
 OPENAPI = OpenApi(build_registry())
+VERSIONS = ("v1alpha2", "v1alpha3", "v1beta1")
 
 
 def get(path: str, query: dict[str, str] | None = None, **headers: str) -> Response:
@@ -139,6 +141,64 @@ def test_every_field_of_the_group_kinds_is_described(version: str):
     ]
 
     assert bare == []
+
+
+def undescribed(name: str, start: str, path: str = "") -> list[str]:
+    """The types and fields below a schema that have no words, as `kubectl explain` reaches them."""
+    schemas = document(name)["components"]["schemas"]
+    found: list[str] = []
+    seen: set[str] = set()
+
+    def visit(schema: str, path: str) -> None:
+        if schema in seen:
+            return
+        seen.add(schema)
+        if not schemas[schema].get("description"):
+            found.append(f"{path} ({schema})")
+        for field, words in (schemas[schema].get("properties") or {}).items():
+            if not words.get("description"):
+                found.append(f"{path}.{field}")
+            for reference in re.findall(r"#/components/schemas/([^\"]+)", json.dumps(words)):
+                visit(reference, f"{path}.{field}")
+
+    visit(start, path)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        *[(f"apis/scheduling.k8s.io/{v}", f"scheduling.{v}.{k}") for v in VERSIONS for k in ("Workload", "PodGroup")],
+        ("apis/scheduling.k8s.io/v1alpha3", "scheduling.v1alpha3.CompositePodGroup"),
+        ("api/v1", "core.v1.PodSchedulingGroup"),
+        ("apis/batch/v1", "batch.v1.JobSchedulingConfiguration"),
+    ],
+)
+def test_everything_that_explain_reaches_from_a_group_has_words(name: str, schema: str):
+    assert undescribed(name, f"io.k8s.api.{schema}") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "field"),
+    [
+        ("api/v1", "core.v1.PodSpec", "schedulingGroup"),
+        ("apis/apps/v1", "core.v1.PodSpec", "schedulingGroup"),
+        ("apis/batch/v1", "core.v1.PodSpec", "schedulingGroup"),
+        ("apis/batch/v1", "batch.v1.JobSpec", "scheduling"),
+    ],
+)
+def test_the_fields_that_lead_to_a_group_have_words(name: str, schema: str, field: str):
+    properties = document(name)["components"]["schemas"][f"io.k8s.api.{schema}"]["properties"]
+    assert len(properties[field]["description"]) > 40
+
+
+def test_words_are_said_of_fields_that_exist():
+    known: dict[str, set[str]] = {}
+    for name in ("api/v1", "apis/batch/v1", *(f"apis/scheduling.k8s.io/{version}" for version in VERSIONS)):
+        for schema, words in document(name)["components"]["schemas"].items():
+            known.setdefault(schema, set()).update(words.get("properties") or {})
+    assert {name for name in MESSAGES if name not in known} == set()
+    assert {f"{n}.{field}" for n, words in MESSAGES.items() for field in words.fields if field not in known[n]} == set()
 
 
 def test_kinds_are_found_by_group_version_and_kind():

@@ -1,17 +1,17 @@
 """Which group a pod of an older manifest belongs to, and how it says so today.
 
 The first draft had `spec.workload` (the group told by a label selector or by name), 1.35 had `spec.workloadRef`; both
-become `spec.schedulingGroup.podGroupName`. Pod templates are treated like pods.
+become `spec.schedulingGroup.podGroupName`. Pod templates are treated like pods, wherever they are in an object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from muster.api.manifests import PodSpecAt, pod_specs
 from muster.api.migration.embedded import OldGroup, OldWorkload, group_name
 from muster.api.migration.notes import Note, name, namespace, title
+from muster.api.migration.templates import TemplateAt, changed_at, links_elsewhere, path_of, pod_templates
 from muster.api.validation import fields
 from muster.api.validation.fields import Obj
 
@@ -23,35 +23,39 @@ Workloads = dict[tuple[str, str], OldWorkload]
 class Membership(NamedTuple):
     """A pod spec found to belong to a group."""
 
-    at: PodSpecAt
+    at: TemplateAt
     group: str
     link: str
 
 
-def find(obj: Obj, workloads: Workloads, notes: list[Note]) -> Membership | None:
-    """The membership that an object declares, counted in its Workload; None where it declares none."""
-    for at in pod_specs(obj):
-        spec = fields.as_object(at.holder["spec"])
-        link = next((each for each in _LINKS if spec.get(each) is not None), "")
-        reference = fields.as_object(spec.get(link)) if link else {}
-        old = _workload(obj, reference, workloads)
-        wanted = fields.as_text(reference.get("name")) or (name(old.source) if old else "")
-        if not wanted:
-            continue
-        labels = fields.as_object(fields.as_object(at.holder.get("metadata")).get("labels"))
-        group = _group(old, reference, labels)
-        if group is None:
-            notes.append(_undecided(obj, reference, old, wanted))
-            if old is not None or not fields.as_text(reference.get("podGroup")):
-                continue
-        replica = _replica(group, reference, labels)
-        if group is not None:
-            group.members += _pods_of(obj)
-            if replica not in group.seen_replicas:
-                group.seen_replicas.append(replica)
-        chosen = group.name if group is not None else fields.as_text(reference.get("podGroup"))
-        return Membership(at, group_name(wanted, chosen, replica), link)
-    return None
+def find(obj: Obj, workloads: Workloads, notes: list[Note]) -> list[Membership]:
+    """The memberships that an object declares, each counted in its Workload."""
+    found = (_membership(obj, at, workloads, notes) for at in pod_templates(obj))
+    return [membership for membership in found if membership is not None]
+
+
+def _membership(obj: Obj, at: TemplateAt, workloads: Workloads, notes: list[Note]) -> Membership | None:
+    spec = fields.as_object(at.holder.get("spec"))
+    link = next((each for each in _LINKS if spec.get(each) is not None), "")
+    reference = fields.as_object(spec.get(link)) if link else {}
+    old = _workload(obj, reference, workloads)
+    wanted = fields.as_text(reference.get("name")) or (name(old.source) if old else "")
+    if not wanted:
+        return None
+    labels = fields.as_object(fields.as_object(at.holder.get("metadata")).get("labels"))
+    group = _group(old, reference, labels)
+    if group is None:
+        note = _undecided(obj, reference, old, wanted)
+        notes.append(note._replace(path=f"{at.spec_path}.{link}" if link else at.spec_path))
+        if old is not None or not fields.as_text(reference.get("podGroup")):
+            return None
+    replica = _replica(group, reference, labels)
+    if group is not None:
+        group.members += at.pods
+        if replica not in group.seen_replicas:
+            group.seen_replicas.append(replica)
+    chosen = group.name if group is not None else fields.as_text(reference.get("podGroup"))
+    return Membership(at, group_name(wanted, chosen, replica), link)
 
 
 def _workload(obj: Obj, reference: Obj, workloads: Workloads) -> OldWorkload | None:
@@ -92,15 +96,6 @@ def _replica(group: OldGroup | None, reference: Obj, labels: Obj) -> str:
     return ""
 
 
-def _pods_of(obj: Obj) -> int:
-    spec = fields.as_object(obj.get("spec"))
-    for field in ("parallelism", "replicas"):
-        count = spec.get(field)
-        if isinstance(count, int) and count > 0:
-            return count
-    return 1
-
-
 def _undecided(obj: Obj, reference: Obj, old: OldWorkload | None, wanted: str) -> Note:
     if old is None:
         return Note(
@@ -119,26 +114,27 @@ def rewritten(obj: Obj, membership: Membership, notes: list[Note]) -> Obj:
         spec = {key: value for key, value in old_spec.items() if key != membership.link}
         return {**holder, "spec": {**spec, "schedulingGroup": {"podGroupName": membership.group}}}
 
-    where = f"{membership.at.spec_path}.{membership.link}" if membership.link else "its Workload's controllerRef"
+    at = membership.at
+    where = f"{at.spec_path}.{membership.link}" if membership.link else "its Workload's controllerRef"
     notes.append(Note(title(obj), f"{where} became schedulingGroup.podGroupName: {membership.group}"))
-    return along(obj, membership.at.path.split(".") if membership.at.path else [], change)
-
-
-def along(obj: Obj, path: list[str], change: Callable[[Obj], Obj]) -> Obj:
-    """A copy of an object in which the part at a path is changed; everything else is shared."""
-    if not path:
-        return change(obj)
-    return {**obj, path[0]: along(fields.as_object(obj.get(path[0])), path[1:], change)}
+    return changed_at(obj, at.steps, change)
 
 
 def without_links(obj: Obj) -> Obj:
-    """The object without a link that leads nowhere."""
-    for at in pod_specs(obj):
-        if any(link in fields.as_object(at.holder["spec"]) for link in _LINKS):
-            return along(obj, at.path.split(".") if at.path else [], lambda holder: _unlinked(holder, _LINKS))
+    """The object without links that lead nowhere."""
+    for at in pod_templates(obj):
+        if any(link in fields.as_object(at.holder.get("spec")) for link in _LINKS):
+            obj = changed_at(obj, at.steps, _unlinked)
     return obj
 
 
-def _unlinked(holder: Obj, links: Iterable[str]) -> Obj:
+def _unlinked(holder: Obj) -> Obj:
     spec = fields.as_object(holder["spec"])
-    return {**holder, "spec": {key: value for key, value in spec.items() if key not in tuple(links)}}
+    return {**holder, "spec": {key: value for key, value in spec.items() if key not in _LINKS}}
+
+
+def left_alone(obj: Obj) -> Iterator[Note]:
+    """What speaks of a membership in a place that is no pod template: it is named, and not converted."""
+    for steps in links_elsewhere(obj, "workloadRef"):
+        path = path_of(steps)
+        yield Note(title(obj), f"{path} is not in a pod template that is known here: it was left as it is", path=path)

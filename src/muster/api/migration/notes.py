@@ -9,11 +9,15 @@ from muster.api.validation.fields import Obj
 
 
 class Note(NamedTuple):
-    """One remark. `lost` marks what has no equivalent and is gone from the result."""
+    """One remark. `lost` marks what has no equivalent and is gone from the result.
+
+    `path` is the field of the object it is about, where it is about one that could not be converted.
+    """
 
     about: str
     text: str
     lost: bool = False
+    path: str = ""
 
     def __str__(self) -> str:
         return f"{self.about}: {'no equivalent: ' if self.lost else ''}{self.text}"

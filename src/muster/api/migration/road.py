@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from muster.api import versions
 from muster.api.groups import GROUP, HUB
-from muster.api.manifests import CRD_GROUP, CRD_LABEL, pod_specs
+from muster.api.manifests import CRD_GROUP, CRD_LABEL
 from muster.api.migration import embedded, members
 from muster.api.migration.notes import Note, name, namespace, title
+from muster.api.migration.templates import changed_at, pod_templates
 from muster.api.validation import fields
 from muster.api.validation.fields import Obj
 
@@ -17,10 +18,11 @@ _NEWEST = "v1beta1"
 
 
 class Migrated(NamedTuple):
-    """The new objects, and what there is to say about them."""
+    """The new objects, and what there is to say about them. `places` has the input of each note, by its index."""
 
     objects: list[Obj]
     notes: list[Note]
+    places: dict[Note, int]
 
 
 def migrate(objects: Iterable[Obj], *, to_crd: bool = False) -> Migrated:
@@ -29,18 +31,46 @@ def migrate(objects: Iterable[Obj], *, to_crd: bool = False) -> Migrated:
     notes: list[Note] = []
     old = {(namespace(obj), name(obj)): embedded.read(obj, notes) for obj in given if embedded.is_embedded(obj)}
     # Members first: they tell how many replicas a group has, and how many pods.
-    found = [members.find(obj, old, notes) for obj in given]
+    places: dict[Note, int] = {}
+    found: list[list[members.Membership]] = []
+    for index, obj in enumerate(given):
+        found.append([] if _is_group(obj) else members.find(obj, old, notes))
+        notes += [] if _is_group(obj) else members.left_alone(obj)
+        places |= {note: index for note in notes if note.path and note not in places}
     result: list[Obj] = []
-    for obj, membership in zip(given, found, strict=True):
+    for obj, memberships in zip(given, found, strict=True):
         if embedded.is_embedded(obj):
             result += embedded.rewritten(old[(namespace(obj), name(obj))], notes)
-        elif membership is not None:
-            result.append(members.rewritten(obj, membership, notes))
+        elif _is_group(obj):
+            result.append(_current(obj, notes))
         else:
-            result.append(_current(members.without_links(obj), notes))
+            result.append(_with_members(obj, memberships, notes))
     if to_crd:
         result = [_as_crd(obj, notes) for obj in result]
-    return Migrated(result, notes)
+    return Migrated(result, notes, places)
+
+
+def _is_group(obj: Obj) -> bool:
+    """Whether an object is one of the group kinds, of any age: their own `workloadRef` means something else."""
+    group = fields.as_text(obj.get("apiVersion")).rpartition("/")[0]
+    return obj.get("kind") in versions.KINDS and group in (GROUP, CRD_GROUP, "scheduling")
+
+
+def _with_members(obj: Obj, memberships: list[members.Membership], notes: list[Note]) -> Obj:
+    """An object whose pod templates name their groups as they do today."""
+    new = obj
+    for membership in memberships:
+        new = members.rewritten(new, membership, notes)
+    if memberships and not _is_built_in(obj):
+        words = f"schedulingGroup is new: where the CRD of {obj.get('kind')} does not know it, the server drops it"
+        notes.append(Note(title(obj), words))
+    return members.without_links(new)
+
+
+def _is_built_in(obj: Obj) -> bool:
+    """Whether a kind that has pod templates is one of Kubernetes' own: their API groups have no dot."""
+    group = fields.as_text(obj.get("apiVersion")).rpartition("/")[0]
+    return "." not in group
 
 
 def _current(obj: Obj, notes: list[Note]) -> Obj:
@@ -103,14 +133,15 @@ def _as_crd(obj: Obj, notes: list[Note]) -> Obj:
         if kind == "PodGroup" and len(name(obj)) > 63:
             notes.append(Note(title(obj), "its name is longer than a label may be (63): no pod can name it"))
         return {**hub, "apiVersion": f"{CRD_GROUP}/{HUB}"}
-    for at in pod_specs(obj):
-        group_named = fields.as_object(fields.as_object(at.holder["spec"]).get("schedulingGroup")).get("podGroupName")
+    new = obj
+    for at in pod_templates(obj):
+        spec = fields.as_object(at.holder.get("spec"))
+        group_named = fields.as_object(spec.get("schedulingGroup")).get("podGroupName")
         if isinstance(group_named, str):
-            notes.append(
-                Note(title(obj), f"{at.spec_path}.schedulingGroup became the label {CRD_LABEL}: {group_named}")
-            )
-            return members.along(obj, at.path.split(".") if at.path else [], _labelled)
-    return obj
+            words = f"{at.spec_path}.schedulingGroup became the label {CRD_LABEL}: {group_named}"
+            notes.append(Note(title(obj), words))
+            new = changed_at(new, at.steps, _labelled)
+    return new
 
 
 def _labelled(holder: Obj) -> Obj:

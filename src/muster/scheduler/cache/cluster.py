@@ -314,11 +314,12 @@ class Cluster(NodeColumns):
                 self._relabel(placed)
 
     def _relabel(self, placed: PlacedPod) -> None:
+        """Count a pod in its new label class; whatever else it adds to its node is the same as before."""
+        old = placed.footprint
+        placed.footprint = self._footprints.relabelled(old, placed.pod)
         if placed.slot >= 0:
-            self.add_usage(placed.footprint, placed.slot, -1, terminating=placed.terminating)
-        placed.footprint = self._footprints.footprint(placed.pod)
-        if placed.slot >= 0:
-            self.add_usage(placed.footprint, placed.slot, 1, terminating=placed.terminating)
+            old.label_class.add(placed.slot, -1, placed.terminating)
+            placed.footprint.label_class.add(placed.slot, 1, placed.terminating)
 
     def _check_unlocked(self) -> None:
         if self.locked:

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
+from msgspec.structs import force_setattr
 
 from muster.api.types import Affinity, Container, Pod, PodAffinityTerm, PodSpec, Quantities, Volume
 from muster.scheduler.cache.arrays import Ints
@@ -29,6 +30,16 @@ Amounts = dict[str, int]
 DEFAULT_REQUESTS: Amounts = {"cpu": 100, "memory": 200 * 1024 * 1024}
 
 _SPREADING_OWNERS = ("ReplicationController", "ReplicaSet", "StatefulSet")
+
+# Parts of a spec that are equal if the keys are (`_requirements_key`).
+_SHARED_PARTS = (
+    "containers",
+    "init_containers",
+    "node_selector",
+    "affinity",
+    "tolerations",
+    "topology_spread_constraints",
+)
 
 _ENCODE = msgspec.msgpack.Encoder(order="deterministic").encode
 
@@ -73,15 +84,21 @@ class CarriedTerm(NamedTuple):
 class PodRequirements:
     """What a pod spec requires, computed once for all pods with an equal spec."""
 
-    __slots__ = ("__weakref__", "amounts", "disks", "key", "label_keys", "nonzero", "ports")
+    __slots__ = ("__weakref__", "_parts", "amounts", "disks", "key", "label_keys", "nonzero", "ports")
 
     def __init__(self, key: bytes, spec: PodSpec) -> None:
         self.key = key
+        self._parts = [(name, part) for name in _SHARED_PARTS if (part := getattr(spec, name)) is not None]
         self.amounts: Amounts = requested(spec)
         self.nonzero = nonzero_requested(spec)
         self.ports = host_ports(spec)
         self.disks = tuple(sorted(set(_disks(spec))))
         self.label_keys = frozenset(label_keys(spec))
+
+    def share_parts(self, spec: PodSpec) -> None:
+        """Let a spec of this key refer to the parts of the first one, and free its own: it stays equal to itself."""
+        for name, part in self._parts:
+            force_setattr(spec, name, part)
 
 
 class Footprint:
@@ -127,12 +144,21 @@ class FootprintIndex:
         found = self._requirements.get(key)
         if found is None:
             found = self._requirements[key] = PodRequirements(key, pod.spec)
+        else:
+            found.share_parts(pod.spec)
         return found
 
     def footprint(self, pod: Pod) -> Footprint:
         requirements = self.requirements(pod)
         if not requirements.label_keys <= self._counts.keys:
             self._add_label_keys(requirements.label_keys)
+        return self._of(requirements, pod)
+
+    def relabelled(self, footprint: Footprint, pod: Pod) -> Footprint:
+        """The footprint of a pod that had this one before pods were told apart by more label keys."""
+        return self._of(footprint.requirements, pod)
+
+    def _of(self, requirements: PodRequirements, pod: Pod) -> Footprint:
         label_class = self._counts.class_of(pod.metadata.namespace, pod.metadata.labels)
         key = (requirements.key, id(label_class))
         found = self._footprints.get(key)
@@ -276,6 +302,15 @@ def label_keys(spec: PodSpec) -> Iterable[str]:
                 yield from _term_keys(term)
             for weighted in side.preferred_during_scheduling_ignored_during_execution or ():
                 yield from _term_keys(weighted.pod_affinity_term)
+
+
+def topology_keys(spec: PodSpec) -> Iterable[str]:
+    """The keys of node labels in the pod's own spread constraints and required affinity terms."""
+    yield from (constraint.topology_key for constraint in spec.topology_spread_constraints or ())
+    affinity = spec.affinity or Affinity()
+    for side in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if side is not None:
+            yield from (term.topology_key for term in side.required_during_scheduling_ignored_during_execution or ())
 
 
 def _term_keys(term: PodAffinityTerm) -> Iterable[str]:

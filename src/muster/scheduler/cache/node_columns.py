@@ -9,13 +9,16 @@ slots; they are replaced, not resized, when nodes are added.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from hashlib import blake2b
 
 import numpy as np
+from msgspec.structs import force_setattr
 
 from muster.api import quantity, selectors
-from muster.api.types import Node, Quantities, Taint
+from muster.api.types import ContainerImage, Node, Quantities, Taint
 from muster.scheduler.cache.arrays import Bools, Ids, Ints, grown, with_rows
+from muster.scheduler.cache.known_images import KnownImages, image_name
 from muster.scheduler.interface import cluster_events
 
 CPU, MEMORY, PODS = 0, 1, 2  # the rows that always exist
@@ -46,11 +49,6 @@ def amount(resource: str, text: str | int | float) -> int:
     """A quantity as a whole number: milli-units for cpu, units for every other resource."""
     size = quantity.milli(text) if resource == "cpu" else quantity.value(text)
     return max(0, min(size, MAX_AMOUNT))
-
-
-def image_name(name: str) -> str:
-    """The name of an image with its tag, `latest` where it has none."""
-    return name if name.rfind(":") > name.rfind("/") else name + ":latest"
 
 
 class LabelColumn:
@@ -109,6 +107,7 @@ class NodeColumns:
         self._taint_ids: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
         self._images: dict[str, Ints] = {}
+        self._known_images = KnownImages()
         self._images_on_nodes = 0  # pairs of a node and an image that has a column
         self._free_slots: list[int] = []
         self._name_of_rank: dict[int, str] = {}
@@ -132,9 +131,26 @@ class NodeColumns:
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = LabelColumn(self._capacity)
-            for name, slot in sorted(self.index.items()):
-                column.set(slot, (self.node_objects[name].metadata.labels or {}).get(key))
+            self._fill(column, key)
         return column
+
+    def _fill(self, column: LabelColumn, key: str) -> None:
+        """Set the values of all nodes; ids are given in the order of the names of the nodes."""
+        values: dict[str, str] = {}
+        for name, node in self.node_objects.items():
+            labels = node.metadata.labels
+            if labels is not None and key in labels:
+                values[name] = labels[key]
+        first: dict[str, str] = {}  # value -> the smallest name of a node that has it
+        for name, value in values.items():
+            known = first.get(value)
+            if known is None or name < known:
+                first[value] = name
+        for value in sorted(first, key=first.__getitem__):
+            column.intern(value)
+        slots = np.fromiter(map(self.index.__getitem__, values), np.int64, len(values))
+        column.ids[slots] = np.fromiter(map(column.value_ids.__getitem__, values.values()), np.int32, len(values))
+        column.version += len(values)
 
     def label_value(self, key: str, number: int) -> str:
         return self.label_column(key).values[number]
@@ -148,10 +164,17 @@ class NodeColumns:
         column = self._images.get(image)
         if column is None:
             column = self._images[image] = np.zeros(self._capacity, dtype=np.int64)
-            for name, slot in self.index.items():
-                column[slot] = _image_size(self.node_objects[name], image)
+            self._fill_sizes(column, self._known_images.named(image))
             self._images_on_nodes += int(np.count_nonzero(column))
         return column[: self.size]
+
+    def _fill_sizes(self, column: Ints, wanted: Set[ContainerImage]) -> None:
+        """The size of the first of these images on each node."""
+        for name, slot in self.index.items() if wanted else ():
+            for image in self.node_objects[name].status.images or ():
+                if image in wanted:
+                    column[slot] = image.size_bytes
+                    break
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -171,6 +194,7 @@ class NodeColumns:
         name = node.metadata.name
         slot = self.index.get(name)
         old = self.node_objects.get(name)
+        self._share_parts(node, old)
         self.node_objects[name] = node
         if slot is None or old is None:
             self._set_columns(self._new_slot(name), node)
@@ -188,12 +212,26 @@ class NodeColumns:
             self.node_version += 1
         return found
 
+    def _share_parts(self, node: Node, old: Node | None) -> None:
+        """Let a node refer to equal parts that are known already, and free its own: it stays equal to what it was."""
+        before = old.status.images if old is not None else None
+        images = node.status.images
+        if images and images == before:
+            force_setattr(node.status, "images", before)
+        else:
+            if images:
+                force_setattr(node.status, "images", self._known_images.add(images))
+            if before:
+                self._known_images.remove(before)
+        if old is not None and old.metadata.labels and old.metadata.labels == node.metadata.labels:
+            force_setattr(node.metadata, "labels", old.metadata.labels)
+
     def remove_node(self, name: str) -> int:
         """Remove a node; its slot may be reused. Returns the slot, or -1 if the node is unknown."""
         slot = self.index.pop(name, None)
         if slot is None:
             return -1
-        del self.node_objects[name]
+        self._known_images.remove(self.node_objects.pop(name).status.images or ())
         self._name_of_rank.pop(int(self._all_rank[slot]), None)
         self.names[slot] = ""
         self.count -= 1

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from muster.api.selectors import first_untolerated, matches, node_matches
-from muster.api.types import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
+from muster.api.selectors import matches
+from muster.api.types import Node, Pod, PodAffinityTerm
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.footprints import CarriedTerm
+from muster.scheduler.checking.spread_rules import spread_fault, spread_terms
 
 PodOnNode = tuple[Pod, Node]
 
@@ -27,10 +28,6 @@ def anti_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
 def affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     side = pod.spec.affinity.pod_affinity if pod.spec.affinity else None
     return (side.required_during_scheduling_ignored_during_execution if side else None) or ()
-
-
-def spread_terms(pod: Pod) -> tuple[TopologySpreadConstraint, ...]:
-    return tuple(c for c in pod.spec.topology_spread_constraints or () if c.when_unsatisfiable == "DoNotSchedule")
 
 
 class RunningPods:
@@ -117,7 +114,7 @@ def between_pods(
     if fault is None and any(affinity_terms(pod) for pod in distinct.values()):
         fault = _affinity(running, placed)
     if fault is None and any(spread_terms(pod) for pod in distinct.values()):
-        fault = _spread(running, placed)
+        fault = spread_fault(running.cluster, running.evicted, placed)
     return fault
 
 
@@ -199,58 +196,3 @@ def _affinity(running: RunningPods, placed: Sequence[PodOnNode]) -> str | None:
 def _selected(running: RunningPods, owner: Pod, other: Pod) -> bool:
     """Whether all affinity terms of a pod select another."""
     return all(running.selects(term, owner, other) for term in affinity_terms(owner))
-
-
-def _spread(running: RunningPods, placed: Sequence[PodOnNode]) -> str | None:
-    """No domain with a placed pod has more than maxSkew matching pods above the domain with the fewest."""
-    before = [(pod, node) for pod, node in running.pods() if pod.metadata.deletion_timestamp is None]
-    pods = [*before, *placed]
-    checked: set[tuple[int, str]] = set()
-    for pod, node in placed:
-        for at, rule in enumerate(spread_terms(pod)):
-            value = (node.metadata.labels or {}).get(rule.topology_key)
-            if value is None:
-                return f"{pod.metadata.name} on {node.metadata.name} lacks the label {rule.topology_key}"
-            if (id(pod), f"{at}/{value}") in checked:
-                continue
-            checked.add((id(pod), f"{at}/{value}"))
-            counts = _spread_counts(running.cluster, pod, rule, pods)
-            least = 0 if len(counts) < (rule.min_domains or 1) else min(counts.values(), default=0)
-            if counts.get(value, 0) - least > rule.max_skew:
-                return f"{pod.metadata.name} on {node.metadata.name} is spread too unevenly over {rule.topology_key}"
-    return None
-
-
-def _spread_counts(
-    cluster: Cluster, pod: Pod, rule: TopologySpreadConstraint, pods: Sequence[PodOnNode]
-) -> dict[str, int]:
-    """Matching pods per eligible domain."""
-    keys = [c.topology_key for c in spread_terms(pod)]
-    eligible: set[str] = set()
-    counts: dict[str, int] = {}
-    for name, node in cluster.node_objects.items():
-        labels = node.metadata.labels or {}
-        if all(key in labels for key in keys) and _counted_node(pod, rule, node):
-            eligible.add(name)
-            counts.setdefault(labels[rule.topology_key], 0)
-    own = pod.metadata.labels or {}
-    for other, node in pods:
-        labels = other.metadata.labels or {}
-        same = all(labels.get(key) == own[key] for key in rule.match_label_keys or () if key in own)
-        if node.metadata.name in eligible and other.metadata.namespace == pod.metadata.namespace and same:
-            counts[(node.metadata.labels or {})[rule.topology_key]] += matches(rule.label_selector, labels)
-    return counts
-
-
-def _counted_node(pod: Pod, rule: TopologySpreadConstraint, node: Node) -> bool:
-    """Whether a node counts for a spread constraint, by its nodeTaintsPolicy and nodeAffinityPolicy."""
-    if (rule.node_taints_policy or "Ignore") == "Honor" and first_untolerated(node.spec.taints, pod.spec.tolerations):
-        return False
-    if (rule.node_affinity_policy or "Honor") != "Honor":
-        return True
-    labels = node.metadata.labels or {}
-    if any(labels.get(key) != wanted for key, wanted in (pod.spec.node_selector or {}).items()):
-        return False
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return required is None or node_matches(required, node.metadata.name, labels)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from muster.api import groups as api
 from muster.scheduler.cache.run_times import overstays_from, seconds_of
 from muster.scheduler.cycle.evaluate import current_request
-from muster.scheduler.cycle.soonest_place import Place, soonest_place
+from muster.scheduler.cycle.soonest_place import Place, known_start, soonest_place
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import find_fault
@@ -33,7 +33,7 @@ WAITING = frozenset((EntityState.ACTIVE, EntityState.BACKOFF, EntityState.UNSCHE
 FAILED = ("Unschedulable", "PlacementNotGuaranteed")  # outcomes that a condition says
 
 INTERVAL = 1.0  # seconds between two computations
-CELLS_PER_SECOND = 50_000  # nodes times placements: what a computation may take of every second
+CELLS_PER_SECOND = 50_000  # pods, and nodes times placements: a computation is followed by a pause in proportion
 MOST_TRIED = 16  # groups for which a place is looked for in one computation
 
 MADE, MOVED, ENDED, OVERSTAYED = "made", "moved", "ended", "overstayed"
@@ -59,7 +59,7 @@ def review(state: SchedulerState, now: float) -> Iterator[Decision]:
     before = {each.entity: each for each in reservations}
     reservations.replace_all(found)
     reservations.asked, reservations.version = False, state.version
-    pace = placements * len(state.cluster.index) / CELLS_PER_SECOND
+    pace = (len(state.cluster.pods) + placements * len(state.cluster.index)) / CELLS_PER_SECOND
     reservations.not_before = now + max(INTERVAL, pace)
     reservations.due = min(_times(state, now), default=None)
     yield from _report_changes(state, before)
@@ -142,9 +142,13 @@ def derive(state: SchedulerState, now: float) -> tuple[list[Reservation], int]:
     return found, placements
 
 
-def derive_said(state: SchedulerState, now: float) -> list[Reservation]:
-    """The reservations that groups are said to hold on their conditions, whatever the settings of that scheduler."""
+def adopt_said(state: SchedulerState, now: float) -> None:
+    """Take over the reservations that groups are said to hold on their conditions, to answer questions about them.
+
+    Whoever asks does not know the settings of the scheduler that wrote the conditions.
+    """
     found: list[Reservation] = []
+    state.reservations.now = now
     for entity in state.queue.in_order():
         since = waiting_since(entity, now)
         if since is None or KEPT not in _message_of(entity):
@@ -152,7 +156,20 @@ def derive_said(state: SchedulerState, now: float) -> list[Reservation]:
         reservation, _ = reserve(state, entity, found, since, now)
         if reservation is not None:
             found.append(reservation)
-    return found
+    state.reservations.replace_all(found)
+
+
+def expected_start(state: SchedulerState, entity: QueuedEntity) -> float | None:
+    """When a waiting entity will fit, if it is known when the pods in its way end and nobody comes before it."""
+    reservation = state.reservations.get(entity.key)
+    if reservation is not None:
+        return reservation.start
+    if entity.state not in WAITING or (entity.group is not None and find_fault(entity.group, state.forest)):
+        return None
+    request = current_request(state, entity)
+    if not worth_preempting_for(request, state.evaluator):
+        return None
+    return known_start(state, entity.key, request, state.nominated_against(entity), state.reservations.now)
 
 
 def _message_of(entity: QueuedEntity) -> str:

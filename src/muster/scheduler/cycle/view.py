@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -78,9 +78,9 @@ class SchedulerView:
         """The room that is kept for groups, those of groups that come first first."""
         return list(self._state.reservations)
 
-    def derived_reservations(self, now: float) -> list[Reservation]:
-        """The room that the scheduler says it keeps, on the conditions of groups, as it follows from the objects."""
-        return reserve.derive_said(self._state, now)
+    def expected_start(self, entity: QueuedEntity) -> float | None:
+        """When an entity will fit, as far as it is known when the pods in its way end."""
+        return reserve.expected_start(self._state, entity)
 
     # --- nodes -------------------------------------------------------------------------------------
 
@@ -95,6 +95,22 @@ class SchedulerView:
     def nodes(self) -> Bools:
         """Which slots of the arrays below are nodes; slots of removed nodes stay free for a while."""
         return self._cluster.alive[: self._cluster.size]
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """The name of the node in each slot; empty where there is none."""
+        return self._cluster.names
+
+    def slot_of(self, node: str) -> int | None:
+        """The slot of a node."""
+        return self._cluster.index.get(node)
+
+    def pods_on(self, node: str) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """The pods that count on a node: the uid of each, and what it requests (cpu in milli-units)."""
+        slot = self._cluster.index.get(node)
+        if slot is not None:
+            for placed in self._cluster.pods_on(slot):
+                yield placed.pod.metadata.uid, placed.footprint.requirements.amounts
 
     def labels(self, key: str) -> Ids:
         """The number of each node's label value; 0 for nodes without the label."""

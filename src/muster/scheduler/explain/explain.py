@@ -22,6 +22,7 @@ from muster.scheduler.explain.sentences import (
     name_of,
     preemption_sentence,
     requeue_sentence,
+    reservation_sentence,
     unschedulable_sentence,
     why_never,
 )
@@ -307,6 +308,7 @@ def _unschedulable(
         holders=holders(state, entity.key, first, MOST_HOLDERS) if first is not None else (),
         held_in=where,
         preemption=preemption_sentence(state, entity, evaluation),
+        reservation=reservation_sentence(state, entity),
         suggestions=tuple(suggest(scheduler, entity, evaluation, asked.through, asked.changeable)),
     )
 

@@ -100,6 +100,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     holders: tuple[Holder, ...] = ()
     held_in: str = ""
     preemption: str = ""
+    reservation: str = ""  # room that is kept for it, or from it
     since: str = ""
     position: int = 0  # in the queue; 0 if it is not in it
     waiting: int = 0  # how many are in the queue

@@ -17,9 +17,9 @@ from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
 from muster.scheduler.preemption.select import select_victims
 from muster.scheduler.preemption.victims import possible_victims, quorums
 from muster.scheduler.queue.entity import QueuedEntity
-from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS
 from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.kept_room import kept_text, start_text, where_text
 from muster.scheduler.status.messages import amount_text, count_text, kind_word, short_key, shortage_text
 
 
@@ -137,11 +137,10 @@ def _victims_by_entity(state: SchedulerState, found: PreemptionPlan) -> str:
 
 def requeue_sentence(request: GroupRequest) -> str:
     """When the entity is tried again."""
-    often = f"at the latest {FALLBACK_SECONDS:.0f} s after the last try"
     if isinstance(request, PodGroupRequest) and request.need:
         where = f" in one {short_key(request.topology)}" if request.topology else ""
-        return f"when a change leaves {count_text(request.need, 'seat')} for it{where}, {often}"
-    return f"when a change leaves a seat for one of its pods, {often}"
+        return f"when a change leaves {count_text(request.need, 'seat')} for it{where}"
+    return "when a change leaves a seat for one of its pods"
 
 
 def few(names: list[str], most: int = 3) -> str:
@@ -159,3 +158,19 @@ def _only_shape(request: GroupRequest, key: EntityKey) -> Shape | None:
     leaf = next((leaf for leaf in leaves(request) if leaf.key == key), None)
     shapes = {member.shape.id: member.shape for member in leaf.members} if leaf is not None else {}
     return next(iter(shapes.values())) if len(shapes) == 1 else None
+
+
+def reservation_sentence(state: SchedulerState, entity: QueuedEntity) -> str:
+    """The room that is kept for an entity, or that it may not use because it is kept for others; empty without any."""
+    own = state.reservations.get(entity.key)
+    if own is not None:
+        text = kept_text(own.domains, sorted(own.nodes), own.start)
+        names = sorted(state.forest.members[uid].ref.name for uid in own.leaving if uid in state.forest.members)
+        return f"{text}; {few(names)} must leave first" if names else text
+    others = [each for each in state.reservations if each.priority >= entity.priority]
+    return "; ".join(
+        f"room {where_text(each.domains, sorted(each.nodes))} is kept for "
+        f"{kind_word(each.entity.kind)} {each.entity.namespace}/{each.entity.name}, "
+        f"expected start {start_text(each.start)}"
+        for each in others
+    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from muster.scheduler.cache.arrays import Ints, Slots
 from muster.scheduler.cache.cluster import Cluster
-from muster.scheduler.cache.node_columns import image_name
+from muster.scheduler.cache.known_images import image_name
 from muster.scheduler.framework.plugin import MAX_SCORE, DependsOn, Plugin
 from muster.scheduler.framework.shape import Shape
 

@@ -15,7 +15,7 @@ import numpy as np
 from muster.api.types import Pod
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cache.cluster import Cluster
-from muster.scheduler.cache.footprints import spreading_owner
+from muster.scheduler.cache.footprints import spreading_owner, topology_keys
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.runtime.feasibility import Feasibility
 from muster.scheduler.runtime.profile import Profile
@@ -43,6 +43,8 @@ class Evaluator:
         found = self._shapes.get(key)
         if found is None:
             self._next_id += 1
+            for label in topology_keys(pod.spec):
+                self.cluster.label_column(label)  # on arrival, so that no cycle waits for it
             found = self._shapes[key] = Shape(self._next_id, pod, profile, footprint)
         return found
 

@@ -1,7 +1,8 @@
 """A run of the scheduler as a list of lines, and the check that running it again gives the same decisions.
 
 A log is a header (config, seed), then every event with the time at which it was handled, and every scheduling cycle
-with its decisions. A replay feeds a new scheduler the same events at the same times and compares the decisions of
+with its decisions. A long log comes in segments, each of which is a log: the objects that there were when it began are
+its first events. A replay feeds a new scheduler the same events at the same times and compares the decisions of
 each cycle byte for byte; the first difference is reported with both sides.
 """
 
@@ -16,7 +17,7 @@ from muster.api.gates import GANG_SCHEDULING, FeatureGates, resolve
 from muster.scheduler.interface.decisions import Decision
 from muster.scheduler.interface.events import KINDS, Event, ObjectUpdated
 
-VERSION = 1
+VERSION = 2  # what is written; older ones are read
 
 
 class Header(msgspec.Struct, frozen=True, tag="muster-decision-log", tag_field="line"):
@@ -118,10 +119,14 @@ def replay(lines: Iterable[bytes], make_scheduler: Callable[[Header], SchedulerP
     for number, data in enumerate(lines, 1):
         if not data.strip():
             continue
+        if scheduler is not None and not data.endswith(b"\n") and not _is_whole(data):
+            break  # the process was killed while it wrote
         line = _read(number, data)
         if isinstance(line, Header):
-            if line.version != VERSION:
-                raise BadLog(f"line {number}: log version {line.version} is not {VERSION}")
+            if line.version > VERSION:
+                raise BadLog(
+                    f"line {number}: log version {line.version} is newer than {VERSION}, which this Muster reads"
+                )
             if scheduler is not None:
                 raise BadLog(f"line {number}: a second header")
             scheduler = make_scheduler(line)
@@ -139,6 +144,14 @@ def replay(lines: Iterable[bytes], make_scheduler: Callable[[Header], SchedulerP
     if scheduler is None:
         raise BadLog("the log is empty")
     return Replayed(events, cycles, decisions)
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _read(number: int, data: bytes) -> Line:

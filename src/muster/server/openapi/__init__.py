@@ -17,6 +17,7 @@ from muster import __version__
 from muster.api import openapi as group_kinds
 from muster.api.errors import not_acceptable
 from muster.server import schema
+from muster.server.openapi import texts
 from muster.server.openapi.paths import Paths
 from muster.server.openapi.schemas import Schemas
 from muster.server.registry import Registry
@@ -114,7 +115,8 @@ def _essence(kind: Kind) -> list[object]:
 
 
 def _tables_digest() -> bytes:
-    return hashlib.sha256(files("muster.server.schema").joinpath("tables.json").read_bytes()).digest()
+    tables = files("muster.server.schema").joinpath("tables.json").read_bytes()
+    return hashlib.sha256(tables + _encode([texts.KINDS, texts.FIELDS, texts.MESSAGES])).digest()
 
 
 def _check_accept(accept: str) -> None:

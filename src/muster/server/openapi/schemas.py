@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api import openapi as group_kinds
-from muster.server.openapi.texts import FIELDS, KINDS
+from muster.server.openapi.texts import FIELDS, KINDS, MESSAGES
 from muster.server.schema import Field, Message
 from muster.server.schema.model import ALWAYS
 from muster.server.schema.scalars import ZERO
@@ -115,7 +115,11 @@ class Schemas:
         """What is said of a message. Kubernetes has separate types for composites where one description does."""
         name = message.openapi_name
         plain = f"{name.removesuffix(message.kind)}{message.kind.removeprefix('Composite')}"
-        return self._texts.get(name) or self._texts.get(plain, {})
+        found = self._texts.get(name) or self._texts.get(plain)
+        if found is None and name in MESSAGES:
+            fields = {field: {"description": text} for field, text in MESSAGES[name].fields.items()}
+            found = {"description": MESSAGES[name].description, "properties": fields}
+        return found or {}
 
     @staticmethod
     def _description(message: Message) -> str:
