@@ -71,7 +71,7 @@ async def test_a_question_that_nobody_waits_for_any_more_is_ended():
     before = children()
     runner = WhatIfRunner()
     task = asyncio.create_task(runner.run("ann", snapshot_of(a_world()), POD, "default"))
-    while not children() - before:
+    while not children() - before:  # noqa: ASYNC110 (nothing tells that a process has begun)
         await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
