@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure clean
+.PHONY: help setup demo test test-scheduler test-full oracle lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -34,6 +34,9 @@ test-full: setup  ## the same with all examples and coverage
 	@$(BIN)/coverage report --skip-covered --sort=cover | sed -n 1,40p
 	@echo "api and scheduler, which must have 90 %:"
 	@$(BIN)/coverage report --include='src/muster/api/*,src/muster/scheduler/*' --fail-under=90 --format=total
+
+oracle: setup  ## 10,000 random sequences of events: a scheduler at rest has decided what a new one decides
+	ORACLE_SEQUENCES=$(or $(SEQUENCES),10000) $(BIN)/pytest -n 2 --timeout 7200 tests/promises/test_waiting_equals_oracle.py
 
 lint: setup  ## format, lint, types, architecture
 	$(BIN)/ruff format --check .

@@ -65,12 +65,12 @@ def _modules(page: Page) -> Iterator[Problem]:
         if code.inline and _OF_A_PACKAGE.fullmatch(code.text) and code.text.split(".")[0] in packages:
             names.append(f"muster.{code.text}")
         for name in names:
-            if not (name.endswith(SUFFIXES) or _exists(name)):
+            if not (name.endswith(SUFFIXES) or resolves(name)):
                 yield page.problem(code.line, f"there is no {name}")
 
 
 @cache
-def _exists(name: str) -> bool:
+def resolves(name: str) -> bool:
     """Whether a dotted name is a module, or something in one."""
     if name == ENTRY_POINTS:
         return True
@@ -96,7 +96,7 @@ def _imports(page: Page) -> Iterator[Problem]:
         for node in ast.walk(ast.parse(block.text)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "muster":
                 for alias in node.names:
-                    if not _exists(f"{node.module}.{alias.name}"):
+                    if not resolves(f"{node.module}.{alias.name}"):
                         yield page.problem(block.line + node.lineno, f"there is no {node.module}.{alias.name}")
 
 

@@ -206,6 +206,9 @@ class Metrics:
         self.proofs = counter(
             "infeasibility_proofs", "Proofs of infeasibility by the outcome of their independent check.", ("result",)
         )
+        self.missed_wakeups = counter(
+            "missed_wakeups", "Entities that only the fallback timer found to be schedulable; each is a bug."
+        )
         self.reservation_events = counter(
             "reservation_events", "Reservations made, moved and ended; pods that overstayed in kept room.", ("event",)
         )
@@ -307,6 +310,10 @@ class Metrics:
                 if count:
                     self.evaluations.labels(result, found.profile).inc(count)
                     self.placement_seconds.labels(result, found.profile).observe(share)
+
+    def wakeups_missed(self, count: int) -> None:
+        """Entities that the fallback timer found to be schedulable in a scheduling cycle."""
+        self.missed_wakeups.inc(count)
 
     def proofs_checked(self, results: dict[str, int]) -> None:
         """What became of the proofs of infeasibility of a scheduling cycle."""

@@ -266,6 +266,7 @@ class SchedulingLoop:
             self._metrics.preemptions_considered(self._scheduler.take_preemptions(), took)
             self._metrics.domains_evaluated(self._scheduler.take_domains(), took)
             self._metrics.proofs_checked(self._scheduler.take_proofs())
+            self._metrics.wakeups_missed(self._scheduler.take_missed())
             self._metrics.reservations_changed(self._scheduler.take_reservations())
         if decisions:
             self._metrics.decided(decisions, now, time.perf_counter() - began)

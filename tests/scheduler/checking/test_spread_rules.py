@@ -48,10 +48,10 @@ def a_case(rng: random.Random) -> tuple[Cluster, frozenset[str], list[tuple[Pod,
 
 
 def is_even(cluster: Cluster, evicted: frozenset[str], placed: list[tuple[Pod, Node]]) -> bool:
-    """The rule in its plainest form."""
+    """The rule in its plainest form, at the moment each pod is placed."""
     before = [(e.pod, cluster.node_objects[e.node]) for uid, e in cluster.pods.items() if uid not in evicted]
     before = [(pod, node) for pod, node in before if pod.metadata.deletion_timestamp is None]
-    for pod, node in placed:
+    for at, (pod, node) in enumerate(placed):
         rules = spread_terms(pod)
         for rule in rules:
             if rule.topology_key not in node.metadata.labels:
@@ -64,7 +64,7 @@ def is_even(cluster: Cluster, evicted: frozenset[str], placed: list[tuple[Pod, N
                 and all(each.metadata.labels.get(key) == value for key, value in (pod.spec.node_selector or {}).items())
             ]
             counts = {each.metadata.labels[rule.topology_key]: 0 for each in eligible}
-            for other, where in [*before, *placed]:
+            for other, where in [*before, *placed[:at]]:
                 same = all(
                     other.metadata.labels[key] == pod.metadata.labels[key] for key in rule.match_label_keys or ()
                 )
@@ -73,7 +73,8 @@ def is_even(cluster: Cluster, evicted: frozenset[str], placed: list[tuple[Pod, N
                         rule.label_selector, other.metadata.labels
                     )
             least = min(counts.values(), default=0) if len(counts) >= (rule.min_domains or 1) else 0
-            if counts.get(node.metadata.labels[rule.topology_key], 0) - least > rule.max_skew:
+            itself = matches(rule.label_selector, pod.metadata.labels)
+            if counts.get(node.metadata.labels[rule.topology_key], 0) + itself - least > rule.max_skew:
                 return False
     return True
 
@@ -83,3 +84,14 @@ def is_even(cluster: Cluster, evicted: frozenset[str], placed: list[tuple[Pod, N
 def test_the_fault_is_that_of_counting_one_by_one(seed: int):
     cluster, evicted, placed = a_case(random.Random(seed))
     assert (spread_fault(cluster, evicted, placed) is None) == is_even(cluster, evicted, placed)
+
+
+def test_a_pod_that_comes_later_does_not_break_the_rule_of_one_before():
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    rule = spread | {"labelSelector": {"matchLabels": {"app": "a"}}}
+    first = a_pod("first", labels={"app": "a"}, topologySpreadConstraints=[rule])
+    later = a_pod("later", labels={"app": "a"})
+    node, other = a_node("n0", labels={ZONE: "v0"}), a_node("n1", labels={ZONE: "v1"})
+    cluster = a_cluster(node, other)
+    assert spread_fault(cluster, frozenset(), [(first, node), (later, node)]) is None
+    assert spread_fault(cluster, frozenset(), [(later, node), (first, node)]) is not None

@@ -76,14 +76,19 @@ def test_a_plan_that_the_checker_refuses_is_dropped_and_counted(monkeypatch: pyt
     assert results(state) == [("podgroup", REFUSED, 0)]
 
 
-def test_possible_victims_that_are_just_being_bound_are_noted():
+def test_pods_that_are_just_being_bound_are_victims_once_their_binds_are_answered():
     world = a_world([a_node("n0", cpu=2)]).add(*pods(2, name="low", priority=1))
-    world.scheduler.next(world.now)  # their binds are in flight
-    state = world.scheduler.state
+    binds = world.scheduler.next(world.now)
     world.add(a_gang("g", 1, priority=5), a_pod("g-0", "g", priority=5))
+    state = world.scheduler.state
     entity = next(entity for key, entity in state.queue.entities.items() if key.name == "g")
-    assert choose_victims(state, entity, request_of(entity, state.shape_of, state.domain_of), 0.0) is None
-    assert state.preemptions.take_awaiting_binds(entity.key)
+    request = request_of(entity, state.shape_of, state.domain_of)
+    assert choose_victims(state, entity, request, 0.0) is None
+
+    for bind in binds:
+        world._carry_out(bind)
+
+    assert choose_victims(state, entity, request, 0.0) is not None
 
 
 def test_pods_that_leave_anyway_make_victims_unnecessary():

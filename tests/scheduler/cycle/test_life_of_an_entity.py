@@ -11,6 +11,7 @@ from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import EntityState
+from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS
 from tests.build.objects import a_claim, a_class, a_composite, a_gang, a_node, a_pod, using
 from tests.build.scheduler import TestWorld, a_world
 
@@ -152,18 +153,32 @@ def test_04_unschedulable_to_active_when_its_own_group_changes():
     assert state_of(world, "g") is S.ACTIVE
 
 
-def test_04_unschedulable_to_active_when_the_fallback_timer_runs_out():
+def test_04_the_fallback_timer_tries_nothing_if_nothing_has_changed():
     world = in_state(S.UNSCHEDULABLE)
     due = world.scheduler.state.queue.next_due()
     assert due is not None
 
-    world.now = due - 0.001
-    world.run()
-    assert world.scheduler.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 1
     world.now = due
     world.run()
 
-    assert world.scheduler.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 2
+    assert world.scheduler.state.queue.entities[EntityKey("PodGroup", "ns", "g")].attempts == 1
+    assert world.scheduler.state.queue.next_due() == due + FALLBACK_SECONDS
+
+
+def test_04_unschedulable_to_active_when_the_fallback_timer_finds_room_that_was_not_signalled():
+    world = in_state(S.UNSCHEDULABLE)
+    due = world.scheduler.state.queue.next_due()
+    assert due is not None
+    world.add(a_node("unnoticed", cpu=64))
+    world.scheduler.state.signals.clear()
+    world.run()
+    assert world.bound("g") == {}
+
+    world.now = due
+    world.run()
+
+    assert world.bound("g")
+    assert (world.scheduler.take_missed(), world.scheduler.take_missed()) == (1, 0)
 
 
 @pytest.mark.parametrize("state", [S.ACTIVE, S.UNSCHEDULABLE, S.BACKOFF, S.PREEMPTING])

@@ -232,11 +232,11 @@ def test_the_nominated_seat_is_taken_even_if_another_would_score_better():
     world.slow_victims = True
     with_lows(world, ("low", "n0", 2))
     world.add(a_pod("vip", priority=HIGH, cpu=2)).run()
-    world.scheduler.state.signals.nodes.clear()
+    world.scheduler.state.signals.clear()
     world.reap()
 
     world.add(a_node("n1", cpu=64))
-    world.scheduler.state.signals.nodes.clear()
+    world.scheduler.state.signals.clear()
     world.run()
 
     assert world.bound("vip") == {"vip": "n0"}

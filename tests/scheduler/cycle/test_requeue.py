@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from muster.scheduler.cycle.requeue import capacity_of
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.framework.plugin import DependsOn, Plugin
 from muster.scheduler.interface import decisions as d
@@ -15,9 +14,8 @@ from muster.scheduler.plugins.node_affinity import NodeAffinity
 from muster.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from muster.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from muster.scheduler.plugins.volume_binding import VolumeBinding
-from muster.scheduler.queue.entity import CapacityHint
 from muster.scheduler.runtime.config import load
-from tests.build.objects import RACK, ZONE, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.objects import ZONE, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -221,24 +219,3 @@ def test_a_pod_that_has_the_name_of_another_is_queued_in_its_place():
     world.add(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid="second")))
     (entity,) = world.scheduler.state.queue.entities.values()
     assert entity.uid == "second"
-
-
-def test_capacity_is_counted_in_all_and_in_the_largest_domain():
-    world = a_world([a_node(f"n{i}", cpu=i + 1, rack=f"r{i // 2}") for i in range(3)]).add(a_pod("p"))
-    state = world.scheduler.state
-    shape = state.shape_of(state.forest.members["pod-p"])
-    assert capacity_of(state, CapacityHint(shape, 1)) == (6, 6)
-    assert capacity_of(state, CapacityHint(shape, 1, RACK)) == (3, 6)
-    assert capacity_of(state, CapacityHint(shape, 1, "no/such-label")) == (0, 0)
-
-
-def test_a_weak_hint_asks_only_whether_a_changed_node_has_a_seat():
-    world = a_world([a_node("n0", cpu=1), a_node("n1", cpu=4)]).add(a_pod("p", cpu=2)).run()
-    state = world.scheduler.state
-    hint = CapacityHint(state.shape_of(state.forest.members["pod-p"]), 1, weak=True)
-    state.signals.nodes.clear()
-    assert capacity_of(state, hint) == (0, 0)
-    state.signals.capacity(state.cluster.index["n0"])
-    assert capacity_of(state, hint) == (0, 0)
-    state.signals.capacity(state.cluster.index["n1"])
-    assert capacity_of(state, hint)[0] > 0

@@ -6,7 +6,7 @@ import pytest
 
 from muster.scheduler.cycle import schedule_one as module
 from muster.scheduler.queue.entity import EntityState
-from tests.build.objects import RACK, a_basic, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.objects import RACK, a_basic, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -107,19 +107,6 @@ def test_a_plan_that_the_checker_refuses_binds_nothing_and_says_so(monkeypatch: 
     assert world.bound() == {}
     condition = world.condition("PodGroup", "g")
     assert (condition.reason, condition.message) == ("SchedulerError", "the plan was refused: n0 is overcommitted")
-
-
-def test_a_gang_of_one_shape_waits_for_its_exact_number_of_seats():
-    world = a_world([a_node("n0", cpu=1, rack="r0")]).add(a_gang("g", 3, topology=RACK), *pods(3, "g"))
-    (hint,) = hints_of(world, "g").capacity
-    assert (hint.seats, hint.topology, hint.weak) == (3, RACK, False)
-
-
-def test_a_tree_and_a_gang_of_two_shapes_wait_for_a_seat_of_any_of_their_shapes():
-    tree = a_world([a_node("n0", cpu=1)]).add(a_composite("top", 1), a_gang("g", 2, parent="top"), *pods(2, "g"))
-    assert [(hint.seats, hint.weak) for hint in hints_of(tree, "top").capacity] == [(1, True)]
-    mixed = a_world([a_node("n0", cpu=1)]).add(a_gang("g", 2), a_pod("a", "g"), a_pod("b", "g", cpu=2))
-    assert [hint.weak for hint in hints_of(mixed, "g").capacity] == [True, True]
 
 
 def test_an_entity_waits_for_changes_of_the_plugins_that_rejected_it():

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.queue.entity import TRANSITIONS, CapacityHint, EntityState, QueuedEntity, RequeueHints
+from muster.scheduler.queue.entity import TRANSITIONS, EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.queue.scheduling_queue import SchedulingQueue
 from tests.build.objects import a_pod
 
@@ -32,7 +30,7 @@ MOVES: dict[EntityState, Callable[[SchedulingQueue, QueuedEntity], None]] = {
     S.INCOMPLETE: lambda queue, entity: queue.set_incomplete(entity),
     S.ACTIVE: lambda queue, entity: queue.activate(entity),
     S.BACKOFF: lambda queue, entity: queue.back_off(entity, 0.0),
-    S.UNSCHEDULABLE: lambda queue, entity: queue.add_unschedulable(entity, RequeueHints(), 0.0),
+    S.UNSCHEDULABLE: lambda queue, entity: queue.add_unschedulable(entity, RequeueHints("hints"), 0.0),
     S.BINDING: lambda queue, entity: queue.set_binding(entity),
     S.PREEMPTING: lambda queue, entity: queue.set_preempting(entity),
 }
@@ -151,43 +149,3 @@ def test_an_outcome_is_its_reason_and_its_message():
     entity.set_outcome("Unschedulable", "0 of 3")
 
     assert (entity.verdict, entity.message) == ("Unschedulable", "0 of 3")
-
-
-# --- hints -----------------------------------------------------------------------------------------
-
-
-def a_hint(shape: int = 1, seats: int = 1, **fields: Any) -> CapacityHint:
-    shape_of_id: Any = SimpleNamespace(id=shape)
-    return CapacityHint(shape_of_id, seats, **fields)
-
-
-def test_hints_that_differ_only_in_seats_are_counted_together():
-    assert a_hint(seats=1).signature == a_hint(seats=8).signature
-
-
-@pytest.mark.parametrize("other", [a_hint(shape=2), a_hint(topology="rack"), a_hint(weak=True)])
-def test_hints_of_another_shape_topology_or_strength_are_counted_apart(other: CapacityHint):
-    assert other.signature != a_hint().signature
-
-
-def test_an_unschedulable_entity_comes_back_for_what_its_hints_name_and_for_nothing_else():
-    queue, entity = queued_in(S.ACTIVE)
-    queue.add_unschedulable(entity, RequeueHints((a_hint(seats=2),), frozenset({"NodeAffinity"})), 0.0)
-
-    queue.requeue_for_events(["NodePorts"], 1.0)
-    queue.requeue_for_capacity(lambda hint: (1, 1), 1.0)
-    assert entity.state is S.UNSCHEDULABLE
-
-    queue.requeue_for_events(["NodeAffinity"], 1.0)
-    assert entity.state is S.ACTIVE
-
-
-def test_an_entity_that_left_is_not_found_by_its_old_hints():
-    queue, entity = queued_in(S.ACTIVE)
-    queue.add_unschedulable(entity, RequeueHints((a_hint(),), frozenset({"NodeAffinity"})), 0.0)
-    queue.set_incomplete(entity)
-
-    queue.requeue_for_events(["NodeAffinity"], 1.0)
-    queue.requeue_for_capacity(lambda hint: (9, 9), 1.0)
-
-    assert entity.state is S.INCOMPLETE

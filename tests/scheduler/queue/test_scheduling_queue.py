@@ -1,23 +1,18 @@
-"""The queue: order, backoff, and who wakes when room appears."""
+"""The queue: order, backoff, those that wait and how they come back."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
+from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS, SchedulingQueue
 
 
 def a_root(name: str, priority: int = 0, created: str = "", **fields: Any) -> QueuedEntity:
     return QueuedEntity(EntityKey("PodGroup", "ns", name), priority=priority, created=created, uid=name, **fields)
-
-
-def a_shape(number: int = 1) -> Any:
-    return SimpleNamespace(id=number)
 
 
 def queue_of(*roots: QueuedEntity) -> SchedulingQueue:
@@ -45,14 +40,20 @@ def test_the_order_does_not_depend_on_arrival():
     assert taken(queue_of(*roots)) == taken(queue_of(*reversed([a_root(r.uid, r.priority, r.created) for r in roots])))
 
 
-def test_a_parked_root_comes_back_by_its_timer_at_the_latest():
-    queue = queue_of(a_root("a"))
-    root = queue.pop()
-    assert root is not None
-    fail(queue, root, RequeueHints(), 5.0)
-    assert queue.next_due() == 5.0 + FALLBACK_SECONDS
-    queue.flush_timers(5.0 + FALLBACK_SECONDS)
-    assert root.state == EntityState.ACTIVE
+def test_the_fallback_looks_at_every_class_once_and_starts_again_while_any_waits():
+    queue = SchedulingQueue()
+    first, second = (parked(queue, a_root(name), key=name, now=5.0) for name in ("a", "b"))
+    queue.start_fallback(5.0 + FALLBACK_SECONDS - 0.001)
+    assert (queue.next_due(), queue.has_unchecked) == (5.0 + FALLBACK_SECONDS, False)
+
+    queue.start_fallback(5.0 + FALLBACK_SECONDS)
+
+    assert [queue.next_unchecked(), queue.next_unchecked()] == [queue.waiting.get("a"), queue.waiting.get("b")]
+    assert (queue.next_unchecked(), queue.next_due()) == (None, 5.0 + 2 * FALLBACK_SECONDS)
+    queue.remove(first.key)
+    queue.remove(second.key)
+    queue.start_fallback(5.0 + 2 * FALLBACK_SECONDS)
+    assert queue.next_due() is None
 
 
 def test_backoff_doubles_up_to_its_cap():
@@ -71,58 +72,55 @@ def fail(queue: SchedulingQueue, root: QueuedEntity, hints: RequeueHints, now: f
     queue.add_unschedulable(root, hints, now)
 
 
-def parked(
-    queue: SchedulingQueue, root: QueuedEntity, seats: int, shape: Any, now: float = 0.0, **want: Any
-) -> QueuedEntity:
+def parked(queue: SchedulingQueue, root: QueuedEntity, key: object = "same", now: float = 0.0) -> QueuedEntity:
     queue.add(root, now)
-    fail(queue, root, RequeueHints((CapacityHint(shape, seats, **want),)), now)
+    fail(queue, root, RequeueHints(key), now)
     return root
 
 
-def test_only_as_many_roots_wake_as_the_room_could_serve_best_first():
-    queue, shape = SchedulingQueue(), a_shape()
-    roots = [parked(queue, a_root(f"r{i}", priority=i), 2, shape) for i in range(5)]
-    queue.requeue_for_capacity(lambda want: (5, 5), 1.0)
-    states = [root.state for root in roots]
-    assert states == [EntityState.UNSCHEDULABLE] * 2 + [EntityState.ACTIVE] * 3
+def test_a_woken_entity_that_fails_sends_the_others_of_its_class_back_without_an_attempt():
+    queue = SchedulingQueue()
+    first, second, other = (parked(queue, a_root(name), key) for name, key in (("a", 1), ("b", 1), ("c", 2)))
+    for root in (first, second, other):
+        queue.wake(root, 1.0)
+    assert queue.pop() is first
+    queue.add_unschedulable(first, RequeueHints(1), 1.0)
+
+    assert (second.state, other.state) == (EntityState.UNSCHEDULABLE, EntityState.ACTIVE)
+    assert (second.attempts, second.failures) == (0, 1)
+    assert (queue.pop(), queue.pop()) == (other, None)
+    queue.check()
 
 
-def test_a_root_that_needs_more_than_any_domain_has_stays_parked():
-    queue, shape = SchedulingQueue(), a_shape()
-    large = parked(queue, a_root("large", 9), 8, shape, topology="rack")
-    small = parked(queue, a_root("small"), 3, shape, topology="rack")
-    queue.requeue_for_capacity(lambda want: (4, 20), 1.0)
-    assert (large.state, small.state) == (EntityState.UNSCHEDULABLE, EntityState.ACTIVE)
-
-
-def test_shapes_are_looked_at_once_however_many_roots_wait():
-    queue, shape = SchedulingQueue(), a_shape()
-    for i in range(100):
-        parked(queue, a_root(f"r{i}"), 4, shape)
-    asked: list[CapacityHint] = []
-
-    def capacity(want: CapacityHint) -> tuple[int, int]:
-        asked.append(want)
-        return 0, 0
-
-    queue.requeue_for_capacity(capacity, 1.0)
-    assert len(asked) == 1
-
-
-def test_a_woken_root_that_fails_passes_its_turn_on():
-    queue, shape = SchedulingQueue(), a_shape()
-    first, second = (parked(queue, a_root(name, priority), 2, shape) for name, priority in (("a", 2), ("b", 1)))
-    queue.requeue_for_capacity(lambda want: (2, 2), 1.0)
-    assert (first.state, second.state) == (EntityState.ACTIVE, EntityState.UNSCHEDULABLE)
+def test_a_woken_entity_is_known_as_such_until_its_cycle():
+    queue = SchedulingQueue()
+    root = parked(queue, a_root("a"))
+    assert not queue.has_woken
+    queue.wake(root, 1.0, by_timer=True)
+    assert (queue.has_woken, root.woken, root.by_timer) == (True, True, True)
     queue.pop()
-    fail(queue, first, first.hints, 1.0)
-    queue.requeue_next(first, lambda want: (2, 2), 1.0)
-    assert (first.state, second.state) == (EntityState.UNSCHEDULABLE, EntityState.ACTIVE)
+    assert (queue.has_woken, root.woken) == (False, True)
+    queue.set_incomplete(root)
+    assert (root.woken, root.by_timer) == (False, False)
+
+
+def test_an_entity_whose_victims_leave_waits_for_room_as_well():
+    queue = queue_of(a_root("a"))
+    root = queue.pop()
+    assert root is not None
+    queue.set_preempting(root)
+    queue.await_room(root, RequeueHints("x"), 0.0)
+    queue.check()
+    assert root in queue.waiting
+
+    queue.wake(root, 1.0)
+
+    assert (root.state, root in queue.waiting) == (EntityState.ACTIVE, False)
 
 
 def test_a_wake_skips_the_backoff_but_a_flurry_of_failures_serves_it():
-    queue, shape = SchedulingQueue(), a_shape()
-    root = parked(queue, a_root("a"), 1, shape, now=0.0)
+    queue = SchedulingQueue()
+    root = parked(queue, a_root("a"))
     for now in (0.1, 0.2):
         queue.requeue(root, now)
         assert root.state == EntityState.ACTIVE
@@ -135,33 +133,13 @@ def test_a_wake_skips_the_backoff_but_a_flurry_of_failures_serves_it():
     assert root.state == EntityState.ACTIVE
 
 
-def test_a_cure_wakes_only_the_roots_it_could_help():
-    queue = SchedulingQueue()
-    spread, other = a_root("spread"), a_root("other")
-    for root, culprit in ((spread, "PodTopologySpread"), (other, "NodeAffinity")):
-        queue.add(root, 0.0)
-        fail(queue, root, RequeueHints(rejected_by=frozenset({culprit})), 0.0)
-    queue.requeue_for_events(["PodTopologySpread"], 1.0)
-    assert (spread.state, other.state) == (EntityState.ACTIVE, EntityState.UNSCHEDULABLE)
-
-
 def test_a_dropped_root_is_forgotten_everywhere():
-    queue, shape = SchedulingQueue(), a_shape()
-    root = parked(queue, a_root("a"), 1, shape)
+    queue = SchedulingQueue()
+    root = parked(queue, a_root("a"))
     queue.remove(root.key)
-    queue.requeue_for_capacity(lambda want: (9, 9), 1.0)
-    queue.flush_timers(10_000.0)
-    assert queue.pop() is None
-    assert queue.next_due() is None
-
-
-@pytest.mark.parametrize("weak", [True, False])
-def test_waking_ten_thousand_roots_costs_no_more_than_sorting_them(weak: bool):
-    queue, shape = SchedulingQueue(), a_shape()
-    for i in range(10_000):
-        parked(queue, a_root(f"r{i:05d}"), 1, shape, weak=weak)
-    queue.requeue_for_capacity(lambda want: (3, 3), 1.0)
-    assert sum(root.state == EntityState.ACTIVE for root in queue.entities.values()) == 3
+    assert (len(queue.waiting), queue.pop()) == (0, None)
+    queue.start_fallback(10_000.0)
+    assert (queue.next_due(), queue.has_unchecked) == (None, False)
 
 
 def test_an_entity_that_backs_off_is_in_line_at_the_time_that_was_said():
@@ -204,8 +182,8 @@ def test_a_timer_of_an_entity_that_moved_on_is_void():
     queue = queue_of(a_root("a"))
     entity = queue.entities[EntityKey("PodGroup", "ns", "a")]
     fail(queue, entity, RequeueHints(), 0.0)
+    queue.retry(entity)
     queue.set_incomplete(entity)
-    assert queue.next_due() is None
     queue.flush_timers(1000.0)
     assert entity.state is EntityState.INCOMPLETE
 
@@ -224,9 +202,11 @@ def test_the_check_notices_a_binding_entity_without_binds_in_flight():
         queue.check()
 
 
-@pytest.mark.parametrize("state", [EntityState.BACKOFF, EntityState.UNSCHEDULABLE])
-def test_the_check_notices_an_entity_that_waits_without_a_timer(state: EntityState):
+@pytest.mark.parametrize(
+    ("state", "message"), [(EntityState.BACKOFF, "has no timer"), (EntityState.UNSCHEDULABLE, "is UNSCHEDULABLE")]
+)
+def test_the_check_notices_an_entity_that_nothing_brings_back(state: EntityState, message: str):
     queue = SchedulingQueue()
     queue.add(QueuedEntity(EntityKey("PodGroup", "ns", "a"), state=state), 0.0)
-    with pytest.raises(AssertionError, match="has no timer"):
+    with pytest.raises(AssertionError, match=message):
         queue.check()

@@ -14,6 +14,7 @@ from muster.scheduler.groups.group import Member
 from muster.scheduler.interface import cluster_events
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.runtime.config import default_config
+from muster.scheduler.state.requeue_signals import TERM_PLUGINS
 from muster.scheduler.state.scheduler_state import SchedulerState
 from tests.build.objects import a_composite, a_gang, a_node, a_pod
 
@@ -169,13 +170,13 @@ def test_a_forgotten_pod_gives_its_room_back_and_signals_it():
     state.assumed.forget(member)
 
     assert (state.free, member.assumed, list(state.all.forest.groups[G].pending)) == (2, "", [member.uid])
-    assert state.all.signals.nodes == {state.all.cluster.index["n0"]}
-    assert set(state.all.signals.take_plugins()) == plugins
+    assert {gain.slot for gain in state.all.signals.slots} == {state.all.cluster.index["n0"]}
+    assert set(state.all.signals.plugins) == plugins
     state.assumed.check()
 
 
 def _names_pod_gone(plugin: Any) -> bool:
-    return cluster_events.POD_GONE in plugin.requeue_events
+    return cluster_events.POD_GONE in plugin.requeue_events and plugin.name not in TERM_PLUGINS
 
 
 def test_a_bind_is_in_flight_until_it_is_answered_even_if_the_pod_is_forgotten():
@@ -206,6 +207,7 @@ def test_a_pod_that_was_shown_is_not_forgotten():
     state = State()
     member = state.assume()
     state.show(member)
+    state.all.signals.clear()
 
     state.assumed.forget(member)
 
@@ -220,7 +222,7 @@ def test_a_pod_on_a_node_that_is_gone_is_forgotten_without_a_signal_of_room():
 
     state.assumed.forget(member)
 
-    assert (state.all.signals.nodes, member.assumed) == (set(), "")
+    assert (state.all.signals.slots, member.assumed) == ({}, "")
 
 
 def test_a_removed_pod_leaves_nothing_behind_before_any_answer():
@@ -231,7 +233,7 @@ def test_a_removed_pod_leaves_nothing_behind_before_any_answer():
     state.all.forest.remove_member(member.uid)
 
     assert (has_record(state, member), state.in_flight, state.free) == (False, (1, 1), 1)
-    assert state.all.signals.nodes == {state.all.cluster.index["n0"]}
+    assert {gain.slot for gain in state.all.signals.slots} == {state.all.cluster.index["n0"]}
     state.assumed.check()
 
 

@@ -8,6 +8,7 @@ from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.runtime.profile import default_profile
 from muster.scheduler.state.nominations import Nomination, Nominations
+from muster.scheduler.state.requeue_signals import RequeueSignals
 from tests.build.cluster import a_cluster, evaluator_of
 from tests.build.objects import a_node, a_pod
 
@@ -26,7 +27,7 @@ def a_nomination(cluster: Cluster, name: str, entity: EntityKey = A, node: str =
 
 
 def test_nothing_is_nominated_at_first(cluster: Cluster):
-    nominations = Nominations(cluster)
+    nominations = Nominations(cluster, RequeueSignals([]))
 
     assert not nominations
     assert "pod-x" not in nominations
@@ -34,7 +35,7 @@ def test_nothing_is_nominated_at_first(cluster: Cluster):
 
 
 def test_a_nominated_pod_has_one_seat_the_latest(cluster: Cluster):
-    nominations = Nominations(cluster)
+    nominations = Nominations(cluster, RequeueSignals([]))
     nominations.nominate(a_nomination(cluster, "x", node="n0"))
 
     nominations.nominate(latest := a_nomination(cluster, "x", node="n1"))
@@ -46,14 +47,14 @@ def test_a_nominated_pod_has_one_seat_the_latest(cluster: Cluster):
 
 @pytest.mark.parametrize(("priority", "seats"), [(4, 1), (5, 1), (6, 0)])
 def test_a_seat_is_kept_against_the_same_and_lower_priorities(cluster: Cluster, priority: int, seats: int):
-    nominations = Nominations(cluster)
+    nominations = Nominations(cluster, RequeueSignals([]))
     nominations.nominate(a_nomination(cluster, "x", priority=5))
 
     assert len(nominations.against(OTHER, priority)) == seats
 
 
 def test_a_seat_is_not_kept_against_its_own_entity(cluster: Cluster):
-    nominations = Nominations(cluster)
+    nominations = Nominations(cluster, RequeueSignals([]))
     nominations.nominate(a_nomination(cluster, "x", A, "n0"))
     nominations.nominate(other := a_nomination(cluster, "y", B, "n1"))
 
@@ -61,7 +62,7 @@ def test_a_seat_is_not_kept_against_its_own_entity(cluster: Cluster):
 
 
 def test_a_seat_on_a_node_that_is_gone_is_kept_from_nobody(cluster: Cluster):
-    nominations = Nominations(cluster)
+    nominations = Nominations(cluster, RequeueSignals([]))
     nominations.nominate(a_nomination(cluster, "x", node="n0"))
 
     cluster.remove("Node", "", "n0")
@@ -71,7 +72,7 @@ def test_a_seat_on_a_node_that_is_gone_is_kept_from_nobody(cluster: Cluster):
 
 
 def test_clear_gives_back_every_seat_of_one_entity_and_names_the_pods(cluster: Cluster):
-    nominations = Nominations(cluster)
+    nominations = Nominations(cluster, RequeueSignals([]))
     for name, entity in (("x", A), ("y", B), ("z", A)):
         nominations.nominate(a_nomination(cluster, name, entity))
     assert nominations.entities() == {A, B}
@@ -83,7 +84,7 @@ def test_clear_gives_back_every_seat_of_one_entity_and_names_the_pods(cluster: C
 
 
 def test_a_pod_that_is_gone_needs_no_seat(cluster: Cluster):
-    nominations = Nominations(cluster)
+    nominations = Nominations(cluster, RequeueSignals([]))
     nominations.nominate(a_nomination(cluster, "x"))
 
     nominations.remove("pod-x")
@@ -91,3 +92,25 @@ def test_a_pod_that_is_gone_needs_no_seat(cluster: Cluster):
 
     assert not nominations
     assert nominations.against(OTHER, 0) == []
+
+
+def test_a_seat_that_is_given_back_is_signalled_to_those_it_was_kept_from(cluster: Cluster):
+    signals = RequeueSignals([])
+    nominations = Nominations(cluster, signals)
+    nominations.nominate(one := a_nomination(cluster, "x", A, "n1", priority=5))
+    assert not signals.slots
+
+    nominations.clear(A)
+
+    (gain,) = signals.slots
+    assert gain.slot == cluster.index["n1"]
+    assert [gain.helps(priority, preempts=True) for priority in (4, 5, 6)] == [True, True, False]
+    assert gain.helps(5, preempts=False)
+    assert one.shape.footprint in signals.pods
+
+
+def test_the_seats_of_an_entity_are_known_by_pod(cluster: Cluster):
+    nominations = Nominations(cluster, RequeueSignals([]))
+    nominations.nominate(a_nomination(cluster, "x", A, "n1"))
+    nominations.nominate(a_nomination(cluster, "y", B, "n0"))
+    assert nominations.of(A) == {"pod-x": "n1"}

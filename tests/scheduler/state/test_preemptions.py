@@ -205,11 +205,20 @@ def test_unclaimed_marks_are_released_once_but_not_those_of_pods_somebody_waits_
     assert (preemptions.unclaimed, preemptions.release_unclaimed()) == (set(), set())
 
 
-# --- binds in the way ------------------------------------------------------------------------------
+# --- without a result ------------------------------------------------------------------------------
 
 
-def test_the_note_that_an_entity_waits_for_binds_is_taken_once(preemptions: Preemptions):
-    preemptions.await_binds(A)
+def test_the_note_that_no_victims_were_proven_to_help_is_taken_once(preemptions: Preemptions):
+    preemptions.set_undecided(A)
 
-    assert not preemptions.take_awaiting_binds(B)
-    assert (preemptions.take_awaiting_binds(A), preemptions.take_awaiting_binds(A)) == (True, False)
+    assert not preemptions.take_undecided(B)
+    assert (preemptions.take_undecided(A), preemptions.take_undecided(A)) == (True, False)
+
+
+def test_a_pod_that_could_not_be_deleted_can_be_chosen_again_when_its_time_is_over(preemptions: Preemptions):
+    preemptions.refused("pod-x", 10.0)
+    due = preemptions.next_expiry()
+    assert due == 10.0 + REFUSED_SECONDS
+
+    assert preemptions.expire_refusals(due - 0.001) == []
+    assert (preemptions.expire_refusals(due), preemptions.next_expiry()) == (["pod-x"], None)

@@ -1,16 +1,20 @@
-"""Requeue signals: cluster events become the plugins that name them; all is collected until it is taken."""
+"""Requeue signals: what changed is collected with a stamp, until every waiting class has looked at it."""
 
 from __future__ import annotations
 
+import pytest
+
 from muster.scheduler.interface import cluster_events
 from muster.scheduler.runtime.profile import default_profile
-from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT, RequeueSignals
+from muster.scheduler.state.requeue_signals import TERM_PLUGINS, RequeueSignals
+from tests.build.cluster import a_cluster, evaluator_of
+from tests.build.objects import a_pod
 
 
-def plugins_that_name(*events: str) -> list[str]:
+def plugins_that_name(*events: str) -> set[str]:
     named = {plugin.name for plugin in default_profile().filters if plugin.requeue_events & set(events)}
     assert named, f"no plugin names {events}"
-    return sorted(named)
+    return named
 
 
 def some_signals() -> RequeueSignals:
@@ -18,68 +22,73 @@ def some_signals() -> RequeueSignals:
 
 
 def test_nothing_is_pending_at_first():
-    signals = some_signals()
-
-    assert not signals.pending
-    assert (signals.take_plugins(), signals.nodes) == ([], set())
+    assert not some_signals().pending
 
 
 def test_an_event_signals_the_plugins_that_name_it_and_no_others():
     signals = some_signals()
-
     signals.event(cluster_events.STORAGE)
-
     assert signals.pending
-    assert signals.take_plugins() == plugins_that_name(cluster_events.STORAGE)
-    assert "NodeResourcesFit" not in plugins_that_name(cluster_events.STORAGE)
+    assert signals.plugins.keys() == plugins_that_name(cluster_events.STORAGE)
 
 
-def test_several_events_signal_the_plugins_of_all_of_them_once():
-    events = (cluster_events.STORAGE, cluster_events.POD_PLACED)
-    one_by_one, together = some_signals(), some_signals()
-
-    one_by_one.event(*events)
-    one_by_one.event(*events)
-    together.all_of(frozenset(events))
-
-    expected = plugins_that_name(*events)
-    assert (one_by_one.take_plugins(), together.take_plugins()) == (expected, expected)
-
-
-def test_an_event_that_no_plugin_names_signals_nothing():
+def test_pods_that_come_or_go_concern_plugins_with_terms_only_by_what_the_terms_select():
     signals = some_signals()
+    signals.event(cluster_events.POD_GONE, cluster_events.POD_PLACED)
+    assert plugins_that_name(cluster_events.POD_GONE) >= TERM_PLUGINS
+    assert signals.plugins.keys().isdisjoint(TERM_PLUGINS)
 
+
+def test_an_event_that_no_plugin_names_is_not_pending():
+    signals = some_signals()
     signals.event("no such event")
     signals.all_of(cluster_events.NOTHING)
-
     assert not signals.pending
 
 
-def test_without_profiles_no_event_signals_anything():
-    signals = RequeueSignals([])
-
-    signals.event(cluster_events.STORAGE)
-
-    assert not signals.pending
-
-
-def test_plugins_are_taken_once_and_in_order():
+def test_stamps_increase_and_an_equal_change_is_one_entry_with_the_latest():
     signals = some_signals()
-    for name in ("b", BINDS_IN_FLIGHT, "a", "b"):
-        signals.rejection_over(name)
+    signals.capacity(3)
+    first = signals.stamp
+    signals.capacity(3)
+    assert list(signals.slots.values()) == [signals.stamp]
+    assert signals.stamp > first
 
-    assert signals.pending
-    assert (signals.take_plugins(), signals.take_plugins()) == (["BindsInFlight", "a", "b"], [])
-    assert not signals.pending
+
+def test_a_pod_is_one_entry_by_its_footprint():
+    cluster, signals = a_cluster(), some_signals()
+    footprint = evaluator_of(cluster).shape(a_pod("x"), default_profile()).footprint
+    signals.pod(footprint)
+    signals.pod(footprint)
+    assert signals.pods == {footprint: signals.stamp}
+    assert not signals.gains, "who only needs room gains nothing"
 
 
-def test_nodes_are_collected_until_they_are_cleared():
+@pytest.mark.parametrize(
+    ("signal", "free", "preemptors"),
+    [
+        (lambda s: s.capacity(1), True, {4, 5, 6}),
+        (lambda s: s.pod_gone(1, 5, awaited=False), True, {4, 5}),  # 6 could have evicted it
+        (lambda s: s.pod_gone(1, 5, awaited=True), True, set()),  # its room was counted on
+        (lambda s: s.pod_leaving(1, 5), False, {4, 5}),
+        (lambda s: s.evictable(1, 5), False, {6}),
+        (lambda s: s.nomination_cleared(1, 5), True, {4, 5}),
+    ],
+)
+def test_a_gain_says_whom_it_helps(signal, free: bool, preemptors: set[int]):
     signals = some_signals()
-    for slot in (3, 1, 3):
-        signals.capacity(slot)
+    signal(signals)
+    (gain,) = signals.slots
+    assert gain.helps(5, preempts=False) is free
+    assert {priority for priority in (4, 5, 6) if gain.helps(priority, preempts=True)} == preemptors
 
-    assert signals.take_plugins() == []
-    assert (signals.nodes, signals.pending) == ({1, 3}, True)
 
-    signals.nodes.clear()
+def test_what_was_collected_is_dropped_and_the_log_of_slots_stays():
+    signals = some_signals()
+    signals.capacity(2)
+    signals.taken(4)
+    signals.clear()
+    changed = signals.log.since(0)
     assert not signals.pending
+    assert changed is not None
+    assert changed.tolist() == [2, 4]

@@ -7,7 +7,7 @@ import pytest
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.verdict import Placed
-from muster.scheduler.queue.entity import QueuedEntity
+from muster.scheduler.queue.entity import QueuedEntity, RequeueHints
 from muster.scheduler.state.nominations import Nomination
 from muster.scheduler.state.scheduler_state import SchedulerState
 from tests.build.objects import HOSTNAME, a_composite, a_gang, a_node, a_pod, near, pods
@@ -79,6 +79,7 @@ def test_a_state_that_nothing_is_wrong_with_passes_the_check():
 def test_an_entity_that_waits_for_victims_without_a_preemption_is_noticed():
     state = a_state()
     state.queue.set_preempting(state.queue.entities[POD])
+    state.queue.await_room(state.queue.entities[POD], RequeueHints("x"), 0.0)
     with pytest.raises(AssertionError, match="waits for no victims"):
         state.check()
 

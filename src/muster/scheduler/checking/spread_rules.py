@@ -1,13 +1,13 @@
 """Hard spreading, checked on the API objects: no domain has more than maxSkew pods above the one with the fewest.
 
-Which domains there are and which nodes count is read from the columns of labels and taints, each distinct value judged
-once; the pods are counted one by one from their own labels, not with the pod counts that the plugins use.
+It is a rule about the moment of placement, so pods are checked in the order in which they were placed. Which domains
+there are and which nodes count is read from the columns of labels and taints, each distinct value judged once; the pods
+are counted one by one from their own labels, not with the pod counts that the plugins use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,59 +22,62 @@ def spread_terms(pod: Pod) -> tuple[TopologySpreadConstraint, ...]:
     return tuple(c for c in pod.spec.topology_spread_constraints or () if c.when_unsatisfiable == "DoNotSchedule")
 
 
-class _Counts(NamedTuple):
-    """Matching pods per value of the topology key, and the fewest in an eligible domain."""
+class _Counts:
+    """Matching pods per value of the topology key of one constraint, while further pods are placed."""
 
-    by_value: Ints
-    least: int
+    def __init__(self, cluster: Cluster, evicted: frozenset[str], pod: Pod, rule: TopologySpreadConstraint) -> None:
+        self._rule = rule
+        self._cluster = cluster
+        self._namespace = pod.metadata.namespace
+        self._selected = _selection(pod, rule)
+        self._itself = self._selected(pod)
+        self._eligible = _eligible_nodes(cluster, pod, rule)
+        values = cluster.labels(rule.topology_key)
+        slots = [
+            entry.slot
+            for uid, entry in cluster.pods.items()
+            if entry.slot >= 0
+            and entry.pod.metadata.namespace == self._namespace
+            and entry.pod.metadata.deletion_timestamp is None
+            and uid not in evicted
+            and self._selected(entry.pod)
+        ]
+        there = np.array(slots, dtype=np.int64)
+        size = int(values.max(initial=0)) + 1
+        self._by_value: Ints = np.bincount(values[there[self._eligible[there]]], minlength=size).astype(np.int64)
+        self._domains = np.flatnonzero(np.bincount(values[self._eligible], minlength=size))
+
+    def allows(self, value: str) -> bool:
+        """Whether one more pod like the owner of the constraint may be placed in a domain."""
+        enough = len(self._domains) >= (self._rule.min_domains or 1)
+        least = int(self._by_value[self._domains].min()) if enough and len(self._domains) else 0
+        here = int(self._by_value[self._cluster.label_id(self._rule.topology_key, value)])
+        return here + self._itself - least <= self._rule.max_skew
+
+    def add(self, other: Pod, slot: int) -> None:
+        """Count a pod that is placed."""
+        if other.metadata.namespace == self._namespace and self._eligible[slot] and self._selected(other):
+            self._by_value[self._cluster.labels(self._rule.topology_key)[slot]] += 1
 
 
 def spread_fault(cluster: Cluster, evicted: frozenset[str], placed: Sequence[tuple[Pod, Node]]) -> str | None:
     """The first placed pod that is spread too unevenly, in words."""
-    known: dict[tuple[int, int], _Counts] = {}
+    spreading = {id(pod): pod for pod, _ in placed}
+    counts = {
+        (number, at): _Counts(cluster, evicted, pod, rule)
+        for number, pod in spreading.items()
+        for at, rule in enumerate(spread_terms(pod))
+    }
     for pod, node in placed:
         for at, rule in enumerate(spread_terms(pod)):
             value = (node.metadata.labels or {}).get(rule.topology_key)
             if value is None:
                 return f"{pod.metadata.name} on {node.metadata.name} lacks the label {rule.topology_key}"
-            counts = known.get((id(pod), at))
-            if counts is None:
-                counts = known[id(pod), at] = _count(cluster, evicted, pod, rule, placed)
-            here = int(counts.by_value[cluster.label_id(rule.topology_key, value)])
-            if here - counts.least > rule.max_skew:
+            if not counts[id(pod), at].allows(value):
                 return f"{pod.metadata.name} on {node.metadata.name} is spread too unevenly over {rule.topology_key}"
+        for count in counts.values():
+            count.add(pod, cluster.index[node.metadata.name])
     return None
-
-
-def _count(
-    cluster: Cluster,
-    evicted: frozenset[str],
-    pod: Pod,
-    rule: TopologySpreadConstraint,
-    placed: Sequence[tuple[Pod, Node]],
-) -> _Counts:
-    values = cluster.labels(rule.topology_key)
-    eligible = _eligible_nodes(cluster, pod, rule)
-    selected, namespace = _selection(pod, rule), pod.metadata.namespace
-    slots = [
-        entry.slot
-        for uid, entry in cluster.pods.items()
-        if entry.slot >= 0
-        and entry.pod.metadata.namespace == namespace
-        and entry.pod.metadata.deletion_timestamp is None
-        and uid not in evicted
-        and selected(entry.pod)
-    ]
-    index = cluster.index
-    slots += [
-        index[node.metadata.name] for other, node in placed if other.metadata.namespace == namespace and selected(other)
-    ]
-    there = np.array(slots, dtype=np.int64)
-    size = int(values.max(initial=0)) + 1
-    by_value = np.bincount(values[there[eligible[there]]], minlength=size).astype(np.int64)
-    domains = np.flatnonzero(np.bincount(values[eligible], minlength=size))
-    enough = len(domains) >= (rule.min_domains or 1)
-    return _Counts(by_value, int(by_value[domains].min(initial=1 << 40)) if enough and len(domains) else 0)
 
 
 def _selection(pod: Pod, rule: TopologySpreadConstraint) -> Callable[[Pod], bool]:

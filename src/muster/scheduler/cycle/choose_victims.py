@@ -5,13 +5,14 @@ Nothing is changed here except what is counted: the plan is carried out by `pree
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.interface.keys import ObjectRef
 from muster.scheduler.placement.budget import Budget
-from muster.scheduler.placement.request import GroupRequest
-from muster.scheduler.placement.verdict import Placed
+from muster.scheduler.placement.request import GroupRequest, leaves
+from muster.scheduler.placement.verdict import Assignment, Placed
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.preemption.resolvability import worth_preempting_for
 from muster.scheduler.preemption.result import (
@@ -27,6 +28,8 @@ from muster.scheduler.preemption.select import select_victims
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.scheduler_state import SchedulerState
 
+NO_NODES: Mapping[str, str] = MappingProxyType({})
+
 
 def is_valid(
     state: SchedulerState, entity: QueuedEntity, request: GroupRequest, placed: Placed, evicted: Collection[str]
@@ -36,11 +39,16 @@ def is_valid(
     return validate(placed, request, state.cluster, evicted=frozenset(evicted), nominated=nominated) is None
 
 
-def enough_is_leaving(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> PreemptionPlan | None:
-    """A plan without victims, if pods that are leaving anyway free enough."""
+def enough_is_leaving(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, nominated: Mapping[str, str] = NO_NODES
+) -> PreemptionPlan | None:
+    """A plan without victims, if pods that are leaving anyway free enough; on the nominated nodes if they do."""
     leaving = state.preemptions.leaving()
     if not leaving:
         return None
+    kept = _nominated_placement(state, request, nominated)
+    if kept is not None and is_valid(state, entity, request, kept, leaving):
+        return PreemptionPlan(kept, (), 0)
     with state.evaluator.trial() as trial:
         for shape, slot in state.nominated_against(entity):
             trial.place(shape, slot)
@@ -49,6 +57,14 @@ def enough_is_leaving(state: SchedulerState, entity: QueuedEntity, request: Grou
     if not isinstance(verdict, Placed) or not is_valid(state, entity, request, verdict, leaving):
         return None
     return PreemptionPlan(verdict, (), 0)
+
+
+def _nominated_placement(state: SchedulerState, request: GroupRequest, nodes: Mapping[str, str]) -> Placed | None:
+    """The placement on the nodes that were nominated for the pods of an entity, if there are any."""
+    index = state.cluster.index
+    members = [member for leaf in leaves(request) for member in leaf.members if nodes.get(member.uid) in index]
+    assigned = tuple(Assignment(one.uid, nodes[one.uid], index[nodes[one.uid]]) for one in members)
+    return Placed(assigned, frozenset({request.key})) if assigned else None
 
 
 def choose_victims(
@@ -69,8 +85,6 @@ def choose_victims(
         marked=state.preemptions.unclaimed,
         excluded=leaving | state.preemptions.refused_pods,
     )
-    if candidates.in_flight:
-        state.preemptions.await_binds(entity.key)
     found = select_victims(
         request,
         state.evaluator,
@@ -83,11 +97,14 @@ def choose_victims(
     )
     if isinstance(found, NoCandidates):
         outcome = NO_VICTIMS if found.hopeless else UNDECIDED
+        if not found.hopeless:
+            state.preemptions.set_undecided(entity.key)
         state.measurements.add_preemption(PreemptionAttempt(preemptor, outcome))
         return None
     pods = {uid for victim in found.victims for uid in victim.uids}
     if not is_valid(state, entity, request, found.placed, pods | leaving):
         state.measurements.add_preemption(PreemptionAttempt(preemptor, REFUSED))
+        state.preemptions.set_undecided(entity.key)
         return None
     state.measurements.add_preemption(
         PreemptionAttempt(preemptor, NOMINATED, len(pods), len(found.victims), found.budget_violations)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.scheduler.cycle import give_back, preempt, requeue, reserve
+from muster.scheduler.cycle import give_back, preempt, requeue, requeue_events, reserve
 from muster.scheduler.cycle.report import report_fault, report_waits
+from muster.scheduler.cycle.requeue_waiting import wake_marking
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import INVALID, TreeFault, find_fault, mixed_schedulers
 from muster.scheduler.interface.decisions import Decision
@@ -25,7 +26,7 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
     yield from _validate_trees(state, now)
     yield from _review_groups(state, now)
     yield from reserve.review(state, now)
-    _requeue(state, now)
+    _look_again(state, now)
     yield from _report_waits(state, now)
     yield from preempt.proceed(state, now)
     yield from give_back.give_back(state, now)
@@ -34,21 +35,23 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
 def next_due(state: SchedulerState) -> float | None:
     """When something becomes due even if no event comes."""
     due = list(state.checks.due_times(state.config.bind_timeout))
-    due += [
-        time for time in (state.queue.next_due(), state.notices.next_due(), reserve.next_due(state)) if time is not None
-    ]
+    times = (
+        state.queue.next_due(),
+        state.notices.next_due(),
+        state.preemptions.next_expiry(),
+        reserve.next_due(state),
+    )
+    due += [time for time in times if time is not None]
     return min(due, default=None)
 
 
-def _requeue(state: SchedulerState, now: float) -> None:
-    """Entities that a change since the last cycle could help."""
-    plugins = state.signals.take_plugins()
-    if plugins:
-        state.queue.requeue_for_events(plugins, now)
-    if state.signals.nodes:
-        state.queue.requeue_for_capacity(lambda hint: requeue.capacity_of(state, hint), now)
-        preempt.activate_if_room(state)
-        state.signals.nodes.clear()
+def _look_again(state: SchedulerState, now: float) -> None:
+    """Victims that may be chosen again, preemptions whose plan holds no longer, the fallback for all that waits."""
+    for uid in state.preemptions.expire_refusals(now):
+        requeue_events.evictable_again(state, uid)
+    preempt.recheck(state)
+    wake_marking(state, now)
+    state.queue.start_fallback(now)
 
 
 # --- groups ----------------------------------------------------------------------------------------

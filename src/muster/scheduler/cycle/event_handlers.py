@@ -10,8 +10,8 @@ from typing import Any
 
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler.cycle import pod_events, recovery, requeue
-from muster.scheduler.interface import events
+from muster.scheduler.cycle import pod_events, recovery, requeue, requeue_events
+from muster.scheduler.interface import cluster_events, events
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
 
@@ -58,7 +58,7 @@ def _object_deleted(state: SchedulerState, kind: str, namespace: str, name: str,
             pod_events.pod_deleted(state, namespace, name, uid, now)
         case "Node":
             state.version += 1
-            state.signals.all_of(state.cluster.remove("Node", "", name))
+            _node_deleted(state, name)
             _set_lost(state, name, True, now)
         case "PodGroup" | "CompositePodGroup":
             _group_deleted(state, EntityKey(kind, namespace, name), now)
@@ -79,11 +79,32 @@ def _node_updated(state: SchedulerState, node: types.Node, now: float) -> None:
     if not changed:
         return
     state.version += 1
-    state.signals.capacity(state.cluster.index[node.metadata.name])
+    slot = state.cluster.index[node.metadata.name]
+    state.signals.capacity(slot)
     state.signals.all_of(changed)
+    if not changed.isdisjoint((cluster_events.NODE_ADDED, cluster_events.NODE_LABELS)):
+        requeue_events.pods_of_node_changed(state, slot)
+        _review_trees_on(state, node.metadata.name, now)
     taints = node.spec.taints or ()
     lost = any(taint.key in LOST_TAINTS and taint.effect == "NoExecute" for taint in taints)
     _set_lost(state, node.metadata.name, lost, now)
+
+
+def _node_deleted(state: SchedulerState, name: str) -> None:
+    slot = state.cluster.index.get(name)
+    if slot is not None:
+        requeue_events.pods_of_node_changed(state, slot)
+        state.signals.taken(slot)
+    state.signals.all_of(state.cluster.remove("Node", "", name))
+
+
+def _review_trees_on(state: SchedulerState, node: str, now: float) -> None:
+    """The domain that bound members are in binds the pending ones of their tree to it."""
+    for top in {
+        id(m.group.root()): m.group.root() for m in state.forest.on_node.get(node, {}).values() if m.group
+    }.values():
+        if top.pending_below:
+            requeue.review_tree(state, top, now)
 
 
 def _set_lost(state: SchedulerState, node: str, lost: bool, now: float) -> None:
@@ -112,6 +133,7 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
         return
     state.version += 1
     state.forest.put_group(obj)
+    requeue_events.group_changed(state, group)
     if group.topology is not None:
         state.cluster.label_column(group.topology)  # on arrival, so that no cycle waits for it
     state.checks.members_changed(group.key)
@@ -129,6 +151,7 @@ def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
     state.version += 1
     before = group.root()
     state.conditions.forget(group.obj.metadata.uid)
+    requeue_events.group_changed(state, group)
     state.forest.remove_group(key)
     for top in {before.key: before, key: group}.values():
         if top.key not in state.forest.groups or top.root() is not top:  # gone, or below the deleted end of a cycle

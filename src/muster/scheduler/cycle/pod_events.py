@@ -6,7 +6,7 @@ import msgspec
 
 from muster.api import durations, types
 from muster.api.gates import GANG_SCHEDULING
-from muster.scheduler.cycle import failed_binds, requeue
+from muster.scheduler.cycle import failed_binds, requeue, requeue_events
 from muster.scheduler.groups.group import (
     FAILED,
     LEAVING,
@@ -19,10 +19,8 @@ from muster.scheduler.groups.group import (
     group_name,
     state_of,
 )
-from muster.scheduler.interface import cluster_events
 from muster.scheduler.interface.decisions import RecordEvent
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
-from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 
@@ -41,6 +39,7 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
         known.pod = pod
         return
     state.version += 1
+    counted = requeue_events.before_event(state, pod.metadata.uid)
     if known is None and not pod.spec.node_name:
         _check_duration(state, pod)
     _update_cluster(state, pod, known)
@@ -48,6 +47,7 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     if before is not None:
         state.bind_failures.pod_changed(before, pod.metadata.uid)
     member = state.forest.put_member(pod, group, foreign=foreign)
+    requeue_events.pod_updated(state, member, counted)
     if pod.spec.node_name:
         state.assumed.confirm(member.uid)
     member.shape = None
@@ -87,19 +87,11 @@ def _update_cluster(state: SchedulerState, pod: types.Pod, known: Member | None)
         if pod.metadata.uid in cluster.pods:
             _leave_node(state, pod)
     else:
-        changed = cluster.change("Pod", pod)
-        state.signals.all_of(changed)
-        if cluster_events.POD_GONE in changed and (slot := cluster.pods[pod.metadata.uid].slot) >= 0:
-            state.signals.capacity(slot)  # it may request less than before
-        if known is None or not known.pod.spec.node_name:
-            state.signals.event(cluster_events.POD_PLACED)  # an assumed pod, or one first seen on its node
+        cluster.change("Pod", pod)
 
 
 def _leave_node(state: SchedulerState, pod: types.Pod) -> None:
-    entry = state.cluster.pods[pod.metadata.uid]
-    if entry.slot >= 0:
-        state.signals.capacity(entry.slot)
-    state.signals.event(cluster_events.POD_GONE)
+    requeue_events.pod_left(state, state.forest.members[pod.metadata.uid])
     state.preemptions.pod_left_node(pod.metadata.uid)
     state.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
 
@@ -145,6 +137,7 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     state.nominations.remove(member.uid)
     state.preemptions.forget_pod(member.uid)
     state.reservations.forget_pod(member.uid)
+    state.run_times.forget(member.uid)
     requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
     if member.group is not None:
         state.checks.members_changed(member.group.key)
@@ -191,7 +184,6 @@ def bind_succeeded(state: SchedulerState, uid: str, node: str, now: float) -> No
     if not member.pod.spec.node_name:
         spec = msgspec.structs.replace(member.pod.spec, node_name=node)
         pod_updated(state, msgspec.structs.replace(member.pod, spec=spec), now)
-    state.signals.rejection_over(BINDS_IN_FLIGHT)
     if member.group is not None:
         requeue.review_tree(state, member.group.root(), now, answered=True)
 

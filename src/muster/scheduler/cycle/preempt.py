@@ -14,14 +14,13 @@ from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle.choose_victims import choose_victims, enough_is_leaving, is_valid, kind_word
 from muster.scheduler.cycle.evaluate import request_of
-from muster.scheduler.cycle.requeue import capacity_of
 from muster.scheduler.groups.group import RUNNING, Group, may_preempt
 from muster.scheduler.interface.decisions import Decision, Evict, Nominate, RecordEvent
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
 from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.preemption.result import PreemptionPlan
-from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
+from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
 from muster.scheduler.state.nominations import Nomination
 from muster.scheduler.state.preemptions import PreemptionInProgress
@@ -52,15 +51,18 @@ def keep_waiting(state: SchedulerState, entity: QueuedEntity, request: GroupRequ
 
 def make_room(state: SchedulerState, entity: QueuedEntity, request: GroupRequest, now: float) -> list[Decision]:
     """For an entity that does not fit: wait for room that is becoming free, or evict. Else its state stays as it is."""
+    nominated = state.nominations.of(entity.key)
     decisions = keep_waiting(state, entity, request)
-    if entity.state is not EntityState.PREEMPTING and _may_preempt(state, entity):
-        found = enough_is_leaving(state, entity, request) or choose_victims(state, entity, request, now)
+    if entity.state is not EntityState.PREEMPTING and entity_may_preempt(state, entity):
+        found = enough_is_leaving(state, entity, request, nominated)
+        found = found or choose_victims(state, entity, request, now)
         if found is not None:
             decisions += start(state, entity, found)
     return decisions
 
 
-def _may_preempt(state: SchedulerState, entity: QueuedEntity) -> bool:
+def entity_may_preempt(state: SchedulerState, entity: QueuedEntity) -> bool:
+    """Whether the profile and the preemptionPolicy of the entity allow evictions for it."""
     profile = state.config.profiles.get(state.scheduler_of(entity))
     preempting = profile.preempting if profile is not None else frozenset[str]()
     if entity.group is not None:
@@ -84,8 +86,7 @@ def _suffices(
 def start(state: SchedulerState, entity: QueuedEntity, found: PreemptionPlan) -> Iterator[Decision]:
     """Mark victims, nominate seats. The deletions follow in a later cycle, if the plan still holds then."""
     chosen = {uid for victim in found.victims for uid in victim.uids}
-    nodes = {assignment.node for assignment in found.placed.assignments}
-    leaving = {uid for uid in state.preemptions.leaving() if state.cluster.pods[uid].node in nodes}
+    leaving = _awaited(state, entity, found.placed, chosen)
     yield from _mark(state, entity, found)
     yield from _nominate(state, entity, found.placed)
     state.preemptions.start(entity.key, found.placed, leaving | chosen, set(chosen))
@@ -97,6 +98,16 @@ def start(state: SchedulerState, entity: QueuedEntity, found: PreemptionPlan) ->
             condition = state.conditions.initially_scheduled(group, "False", FOR_VICTIMS, text)
             if condition is not None:
                 yield condition
+
+
+def _awaited(state: SchedulerState, entity: QueuedEntity, placed: Placed, chosen: set[str]) -> set[str]:
+    """The pods leaving anyway that a placement waits for: those on its nodes, or all if a rule speaks of others."""
+    nodes, leaving = {assignment.node for assignment in placed.assignments}, state.preemptions.leaving()
+    near = {uid for uid in leaving if state.cluster.pods[uid].node in nodes}
+    if len(near) == len(leaving):
+        return near
+    request = request_of(entity, state.shape_of, state.domain_of)
+    return near if is_valid(state, entity, request, placed, near | chosen) else set(leaving)
 
 
 def _mark(state: SchedulerState, entity: QueuedEntity, found: PreemptionPlan) -> Iterator[Decision]:
@@ -155,7 +166,8 @@ def proceed(state: SchedulerState, now: float) -> list[Decision]:
         if not _suffices(state, entity, request, preemption):
             decisions += cancel(state, entity)
             # A failure like any other: several in a row are followed by a backoff.
-            state.queue.add_unschedulable(entity, RequeueHints(), now)
+            hints = RequeueHints(("cancelled", key), stamp=state.signals.stamp, version=state.version)
+            state.queue.add_unschedulable(entity, hints, now)
             state.queue.requeue(entity, now)
             continue
         preemptor = state.ref_of(entity)
@@ -164,24 +176,19 @@ def proceed(state: SchedulerState, now: float) -> list[Decision]:
     return decisions
 
 
-def activate_if_room(state: SchedulerState) -> None:
-    """Nodes gained room: an entity that waits for victims may do without them."""
-    for key in state.preemptions.entities():
-        entity = state.queue.entities.get(key)
-        if entity is None or entity.state is not EntityState.PREEMPTING:
+def recheck(state: SchedulerState) -> None:
+    """Something changed on nodes: entities whose plan for after the evictions holds no longer look again."""
+    taken = state.preemptions.take_changes(state.signals.log)
+    repelling = any(footprint.pod.spec.affinity is not None for footprint in state.signals.pods)
+    for key in state.preemptions.entities() if taken else ():
+        preemption, entity = state.preemptions.get(key), state.queue.entities.get(key)
+        if preemption is None or entity is None or entity.state is not EntityState.PREEMPTING:
             continue
-        if any(capacity_of(state, hint)[0] >= hint.seats for hint in _hints(state, entity)):
-            state.queue.activate(entity)
-
-
-def _hints(state: SchedulerState, entity: QueuedEntity) -> list[CapacityHint]:
-    """What must be free before another look is worth its cost: exact for one shape, weak for several."""
-    shapes = {shape.id: shape for shape in map(state.shape_of, state.members_of(entity))}
-    top = entity.group
-    if len(shapes) != 1 or (top is not None and not top.is_leaf):
-        return [CapacityHint(shape, 1, weak=True) for shape in shapes.values()]
-    seats = 1 if top is None else max(1, top.minimum - top.bound)
-    return [CapacityHint(shape, seats, top.topology if top is not None else None) for shape in shapes.values()]
+        elsewhere = repelling or entity.hints.has_terms  # pods on other nodes matter too
+        if elsewhere or any(assignment.index in taken for assignment in preemption.placed.assignments):
+            request = request_of(entity, state.shape_of, state.domain_of)
+            if not _suffices(state, entity, request, preemption):
+                state.queue.activate(entity)
 
 
 # --- cancelling ------------------------------------------------------------------------------------

@@ -5,17 +5,12 @@ One place decides that for single pods and for trees, so every event handler end
 
 from __future__ import annotations
 
-import numpy as np
-
 from muster.scheduler.cycle import failed_binds
 from muster.scheduler.groups.group import PENDING, Group, Member, entity_key, priority_of
 from muster.scheduler.interface.decisions import Nominate
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity
+from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.state.scheduler_state import SchedulerState
-
-UNLIMITED = 1 << 40
-
 
 # --- trees -----------------------------------------------------------------------------------------
 
@@ -156,22 +151,3 @@ def activate_preempting(state: SchedulerState, keys: list[EntityKey]) -> None:
         entity = state.queue.entities.get(key)
         if entity is not None and entity.state is EntityState.PREEMPTING:
             state.queue.activate(entity)
-
-
-# --- capacity --------------------------------------------------------------------------------------
-
-
-def capacity_of(state: SchedulerState, hint: CapacityHint) -> tuple[int, int]:
-    """The most seats of one shape in one domain, and in all."""
-    with state.evaluator.trial() as trial:
-        seats = trial.seats(hint.shape)
-    if hint.weak:
-        changed = [slot for slot in state.signals.nodes if slot < len(seats)]
-        has_seat = bool(changed) and bool(seats[changed].any())
-        return (UNLIMITED, UNLIMITED) if has_seat else (0, 0)
-    if hint.topology is None:
-        total = int(seats.sum())
-        return total, total
-    values = state.cluster.labels(hint.topology)
-    sums = np.bincount(values, weights=np.minimum(seats, UNLIMITED))[1:]
-    return (int(sums.max()), int(sums.sum())) if len(sums) else (0, 0)

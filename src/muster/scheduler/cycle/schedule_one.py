@@ -13,16 +13,15 @@ from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import preempt, reserve, search
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.confirm import confirmed
-from muster.scheduler.cycle.evaluate import MOST_SHAPES, Evaluation, current_request, evaluate_first_slice
+from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_first_slice
 from muster.scheduler.cycle.report import clear_nominations, report_fault, report_groups, report_pod
-from muster.scheduler.cycle.requeue import capacity_of
+from muster.scheduler.cycle.requeue_hints import failure_hints, fault_hints, preempting_hints, searching_hints
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import SCHEDULER_ERROR, TreeFault, find_fault
 from muster.scheduler.interface.decisions import Decision
-from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, shapes_of
+from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import DomainsEvaluated, Infeasible, Placed, SearchStats, Undecided
-from muster.scheduler.queue.entity import CapacityHint, EntityState, QueuedEntity, RequeueHints
-from muster.scheduler.state.requeue_signals import BINDS_IN_FLIGHT
+from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.kept_room import with_kept_room
 from muster.scheduler.status.messages import message_of
@@ -34,7 +33,7 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     """Try an entity once."""
     fault = find_fault(entity.group, state.forest) if entity.group is not None else None
     if fault is not None:
-        return list(_reject(state, entity, fault, now))
+        return list(_reject(state, entity, fault, fault_hints(state, entity), now))
     request = current_request(state, entity)
     freed = preempt.freed_placement(state, entity, request)
     if freed is not None:
@@ -74,13 +73,15 @@ def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation
         case Placed() as placed:
             wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))
             if wrong is not None:
-                return list(_reject(state, entity, TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}"), now))
+                fault = TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}")
+                return list(_reject(state, entity, fault, failure_hints(state, entity, evaluation), now))
             return list(_place(state, entity, placed))
         case Infeasible():
             decisions = preempt.make_room(state, entity, request, now)
         case Undecided():
             decisions = preempt.keep_waiting(state, entity, request)
     if entity.state is EntityState.PREEMPTING:
+        state.queue.await_room(entity, preempting_hints(state, entity, request), now)
         return decisions
     return [*decisions, *_fail(state, entity, evaluation, now)]
 
@@ -99,15 +100,17 @@ def _place(state: SchedulerState, entity: QueuedEntity, placed: Placed) -> Itera
 # --- failure ---------------------------------------------------------------------------------------
 
 
-def _reject(state: SchedulerState, entity: QueuedEntity, fault: TreeFault, now: float) -> Iterator[Decision]:
-    """An invalid tree: said on every object, tried again only when one of them changes."""
+def _reject(
+    state: SchedulerState, entity: QueuedEntity, fault: TreeFault, hints: RequeueHints, now: float
+) -> Iterator[Decision]:
+    """An invalid tree or plan: said on every object of the entity."""
     yield from preempt.cancel(state, entity)
     yield from clear_nominations(state, entity)
     if entity.group is not None:
         yield from report_fault(state, entity.group, fault)
     elif entity.member is not None:
         yield from report_pod(state, entity.member, fault.message, reason=SCHEDULER_ERROR)
-    state.queue.add_unschedulable(entity, RequeueHints(), now)
+    state.queue.add_unschedulable(entity, hints, now)
     entity.set_outcome(fault.reason, fault.message)
 
 
@@ -128,11 +131,7 @@ def _fail(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, n
         diagnosis = evaluation.diagnoses.get(state.shape_of(member).id)
         own = diagnosis.message_text() if diagnosis is not None else f"pod group is unschedulable, {text}"
         yield from report_pod(state, member, text if isinstance(verdict, Undecided) else own, reason)
-    was_requeued = entity.epoch == state.queue.epoch
-    awaits_binds = state.preemptions.take_awaiting_binds(entity.key)
-    state.queue.add_unschedulable(entity, _hints(state, evaluation, awaits_binds=awaits_binds), now)
-    if was_requeued:
-        state.queue.requeue_next(entity, lambda hint: capacity_of(state, hint), now)
+    state.queue.add_unschedulable(entity, failure_hints(state, entity, evaluation), now)
 
 
 def _wait_for_search(
@@ -140,8 +139,10 @@ def _wait_for_search(
 ) -> Iterator[Decision]:
     """The search goes on in later cycles. Nothing is said on the objects before it has ended."""
     yield from preempt.keep_waiting(state, entity, request)
-    if entity.state is not EntityState.PREEMPTING:
-        state.queue.add_unschedulable(entity, _weak_hints(request), now)
+    if entity.state is EntityState.PREEMPTING:
+        state.queue.await_room(entity, preempting_hints(state, entity, request), now)
+    else:
+        state.queue.add_unschedulable(entity, searching_hints(state, entity, request), now)
         entity.set_outcome("Searching", "the search for a placement goes on")
 
 
@@ -154,32 +155,3 @@ def _reason_of(group: Group, reason: str, verdict: Infeasible | Undecided, kept:
         return own_wait(group)
     text = incomplete_above(group) or message_of(verdict, group.key)
     return reason, text if group.parent is not None else with_kept_room(text, kept)
-
-
-def _hints(state: SchedulerState, evaluation: Evaluation, *, awaits_binds: bool) -> RequeueHints:
-    """What must change before another attempt is worth its cost."""
-    request = evaluation.request
-    rejected_by = frozenset(
-        name for diagnosis in evaluation.diagnoses.values() for name in diagnosis.rejected_by if isinstance(name, str)
-    )
-    if awaits_binds:
-        rejected_by |= {BINDS_IN_FLIGHT}
-    exact = _exact_hint(state, request)
-    if exact is not None and isinstance(evaluation.verdict, Infeasible):
-        return RequeueHints((exact,), rejected_by)
-    return _weak_hints(request, rejected_by)
-
-
-def _weak_hints(request: GroupRequest, rejected_by: frozenset[str] = frozenset()) -> RequeueHints:
-    shapes = list(shapes_of(request).values())[:MOST_SHAPES]
-    return RequeueHints(tuple(CapacityHint(shape, 1, weak=True) for shape in shapes), rejected_by)
-
-
-def _exact_hint(state: SchedulerState, request: GroupRequest) -> CapacityHint | None:
-    """An entity of one group and one independent shape lacks exactly so many seats, which can be counted at once."""
-    if not isinstance(request, PodGroupRequest) or request.domains or not request.members:
-        return None
-    shape = request.members[0].shape
-    if not state.evaluator.independent(shape) or any(member.shape.id != shape.id for member in request.members):
-        return None
-    return CapacityHint(shape, max(1, request.need), request.topology or None)

@@ -16,6 +16,7 @@ from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import event_handlers, preempt, reserve, second_look
 from muster.scheduler.cycle.binding import bind
 from muster.scheduler.cycle.due_work import due_work, next_due
+from muster.scheduler.cycle.requeue_waiting import requeue_waiting
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
 from muster.scheduler.cycle.view import SchedulerView
 from muster.scheduler.groups.group import PENDING, Member
@@ -24,7 +25,7 @@ from muster.scheduler.interface.events import BindFailed, Event
 from muster.scheduler.placement.request import PendingPod, PodGroupRequest
 from muster.scheduler.placement.verdict import Assignment, DomainsEvaluated, Placed
 from muster.scheduler.preemption.result import PreemptionAttempt
-from muster.scheduler.queue.entity import QueuedEntity
+from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.runtime.config import Config
 from muster.scheduler.state.scheduler_state import SchedulerState
 
@@ -50,13 +51,14 @@ class Scheduler:
         begun = state.planned_steps
         decisions = list(due_work(state, now)) or run_search_slice(state, now)
         for _ in range(MOST_SILENT_ATTEMPTS):
-            if decisions or state.planned_steps - begun >= state.config.budget_steps:
+            if decisions or state.planned_steps - begun >= state.config.budget_steps or not requeue_waiting(state, now):
                 break
             entity = state.queue.pop()
             if entity is None:
                 break
             decisions = self._schedule(entity, now)
-        if not decisions and state.preemptions.unclaimed and not state.searches and state.queue.peek() is None:
+        at_rest = not decisions and not state.searches and not state.signals.pending and state.queue.peek() is None
+        if at_rest and state.preemptions.unclaimed:
             decisions = preempt.unmark(state, state.preemptions.release_unclaimed())
         return decisions
 
@@ -66,6 +68,8 @@ class Scheduler:
         if not state.synced:
             return None
         if state.conditions.has_posted or state.queue.peek() is not None or state.searches:
+            return now
+        if state.queue.has_unchecked or (state.signals.pending and len(state.queue.waiting)):
             return now
         return next_due(state)
 
@@ -104,11 +108,14 @@ class Scheduler:
     # --- one entity --------------------------------------------------------------------------------
 
     def _schedule(self, entity: QueuedEntity, now: float) -> list[Decision]:
+        batch = [entity]
         if entity.member is not None and not self.state.nominations:
             batch = self._batch(entity)
-            if len(batch) > 1:
-                return self._place_batch(batch, now)
-        return schedule_one(self.state, entity, now)
+        by_timer = [one for one in batch if one.by_timer and one.hints.holder is None]
+        decisions = self._place_batch(batch, now) if len(batch) > 1 else schedule_one(self.state, entity, now)
+        missed = sum(one.state in (EntityState.BINDING, EntityState.PREEMPTING) for one in by_timer)
+        self.state.measurements.add_missed(missed)
+        return decisions
 
     def _batch(self, first: QueuedEntity) -> list[QueuedEntity]:
         """The single pods of one shape that come next in line anyway."""
@@ -119,6 +126,8 @@ class Scheduler:
         while len(batch) < MOST_IN_ONE_PASS:
             entity = state.queue.peek()
             if entity is None or entity.member is None or state.shape_of(entity.member) is not shape:
+                break
+            if entity.woken != first.woken:  # what waits may have its turn in between
                 break
             if state.reservations and self._kept_from(entity) != kept:
                 break
@@ -170,6 +179,10 @@ class Scheduler:
     def take_proofs(self) -> dict[str, int]:
         """What became of proofs of infeasibility since they were last taken."""
         return self.state.measurements.take_proofs()
+
+    def take_missed(self) -> int:
+        """How often the fallback timer found something to do for an entity, since this was last taken."""
+        return self.state.measurements.take_missed()
 
     def adopt_reservations(self, now: float) -> None:
         """Take over the room that the conditions of groups say is kept; for answers about a cluster, without cycles."""

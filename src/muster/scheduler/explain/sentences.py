@@ -17,7 +17,6 @@ from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
 from muster.scheduler.preemption.select import select_victims
 from muster.scheduler.preemption.victims import possible_victims, quorums
 from muster.scheduler.queue.entity import QueuedEntity
-from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS
 from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.kept_room import kept_text, start_text, where_text
@@ -138,11 +137,10 @@ def _victims_by_entity(state: SchedulerState, found: PreemptionPlan) -> str:
 
 def requeue_sentence(request: GroupRequest) -> str:
     """When the entity is tried again."""
-    often = f"at the latest {FALLBACK_SECONDS:.0f} s after the last try"
     if isinstance(request, PodGroupRequest) and request.need:
         where = f" in one {short_key(request.topology)}" if request.topology else ""
-        return f"when a change leaves {count_text(request.need, 'seat')} for it{where}, {often}"
-    return f"when a change leaves a seat for one of its pods, {often}"
+        return f"when a change leaves {count_text(request.need, 'seat')} for it{where}"
+    return "when a change leaves a seat for one of its pods"
 
 
 def few(names: list[str], most: int = 3) -> str:

@@ -120,8 +120,8 @@ class _RunningPods:
         known: dict[EntityKey, int] = {}
         priorities, subtrees = [0] * len(self.groups), [-1] * len(self.groups)
         for number, (group, member) in enumerate(zip(self.groups, self._first, strict=True)):
-            priorities[number] = _priority(member)
-            ancestor = _disrupted_as_whole(group)
+            priorities[number] = victim_priority(member)
+            ancestor = disrupted_as_whole(group)
             if ancestor is not None:
                 if ancestor.key not in known:
                     known[ancestor.key] = len(self.subtrees)
@@ -183,14 +183,15 @@ class _Subtree:
         return any(cluster.pods[member.uid].slot >= 0 for member in self.members)
 
 
-def _priority(member: Member) -> int:
-    """The priority of the pod's root; a tree whose top was never seen falls back to the pod's own."""
-    assert member.group is not None
+def victim_priority(member: Member) -> int:
+    """The priority of the pod's root; a pod without a group, or whose top was never seen, has its own."""
+    if member.group is None:
+        return member.traits[1]
     top = member.group.root()
     return priority_of(top) if top.exists else member.traits[1]
 
 
-def _disrupted_as_whole(group: Group) -> Group | None:
+def disrupted_as_whole(group: Group) -> Group | None:
     """The highest ancestor (or the group itself) whose disruption mode is `all`."""
     highest: Group | None = None
     current: Group | None = group

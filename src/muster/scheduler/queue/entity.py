@@ -9,18 +9,21 @@ An entity is a single pod or a tree of groups. All moves between states are meth
     any, without binds in flight ─5─▶ INCOMPLETE        any ─10─▶ removed        any ─14─▶ BINDING
 
 9 leads to BACKOFF after a refused bind, and a backoff that is not over (`state.bind_failures`) is served by 3 and 4 as
-well. 14 happens when a tree takes in a group whose binds are in flight.
+well. By 4 and 11 only an entity is woken whose verdict can have changed (`cycle.requeue_waiting`), at once unless it
+failed several times in a row; a fallback timer checks all that wait by counting and normally wakes nobody. 14 happens
+when a tree takes in a group whose binds are in flight.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
-from muster.scheduler.framework.shape import Shape
+from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.placement.request import GroupRequest
 
 
 class EntityState(Enum):
@@ -46,32 +49,27 @@ TRANSITIONS: dict[EntityState, frozenset[EntityState]] = {
 }
 
 SortKey = tuple[int, int, str, str]
-Signature = tuple[int, str | None, bool]
 
 
-class CapacityHint(NamedTuple):
-    """Room that an unschedulable entity lacked: seats of one shape, inside one domain of a topology key if it has one.
+@dataclass(frozen=True, slots=True, eq=False)
+class RequeueHints:
+    """Which changes could make an unschedulable entity schedulable, as its last attempt left it.
 
-    A weak hint (several shapes or groups failed together) only asks whether the nodes that changed have a seat for
-    the shape at all.
+    Entities with equal keys ask for the same at the same priority: what one failed for, the others fail for.
     """
 
-    shape: Shape
-    seats: int
-    topology: str | None = None
-    weak: bool = False
-
-    @property
-    def signature(self) -> Signature:
-        return (self.shape.id, self.topology, self.weak)
-
-
-@dataclass(frozen=True, slots=True)
-class RequeueHints:
-    """Which changes could make an unschedulable entity schedulable."""
-
-    capacity: tuple[CapacityHint, ...] = ()
+    key: Hashable = None
+    request: GroupRequest | None = None  # what has to fit; None if only the entity's own objects can help
+    requests: Ints | None = None  # of each shape, what one pod requests: [shape, resource row]
+    priority: int = 0
+    holder: EntityKey | None = None  # seats nominated for this entity count as free
+    preempts: bool = False  # room that evictions could make counts as well
+    proven: bool = True  # there is a proof that nothing fits; otherwise every gain of room could help
+    plugins: frozenset[str] = frozenset()  # filters that concern its pods and name events that can end a rejection
+    has_terms: bool = False  # where its pods fit depends on pods that their terms select
     rejected_by: frozenset[str] = frozenset()  # plugins
+    stamp: int = 0  # of the latest change that the attempt knew of
+    version: int = 0  # of the state that it was tried in
 
 
 @dataclass(slots=True, eq=False)
@@ -90,9 +88,10 @@ class QueuedEntity:
     failures: int = 0  # consecutive, for the backoff
     recent_failures: tuple[float, ...] = ()  # times of the last ones
     backoff_until: float = 0.0
-    due: float = 0.0  # when a timer brings it back
+    due: float = 0.0  # when its backoff ends
     hints: RequeueHints = field(default_factory=RequeueHints)
-    epoch: int = 0  # the latest change of the cluster that this entity was tried after
+    woken: bool = False  # in line because a change could help it
+    by_timer: bool = False  # in line because the fallback timer found that it might fit
     ticket: int = 0  # its valid entry in a heap; 0 for none
     since: float = 0.0  # when it was queued
     verdict: str = ""  # the reason of the last outcome

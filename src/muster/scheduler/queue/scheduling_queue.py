@@ -1,49 +1,40 @@
-"""The scheduling queue: which entity is next, which waits for what, and which change requeues which.
+"""The scheduling queue: which entity is next, and which waits for what.
 
 The order is a pure function of stored facts (priority, creation time, uid), so a restart gives the same one; entities
-that are bound below their minimum go first. An entity that failed is listed under the shapes it lacked room for and
-the plugins that rejected it. When nodes gain room each shape is counted once, and only as many entities are requeued
-as the counted room could serve; a requeued entity that fails lets the next one try. Timers are the fallback.
+that are bound below their minimum go first. An entity that failed joins the waiting class of those that ask for the
+same; who is requeued after a change is decided by `cycle.requeue_waiting`, class by class. Backoffs are timers. One
+more timer is the fallback for all that wait: every class is then checked once, whatever was signalled.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Hashable
 
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.queue.entity import (
-    TRANSITIONS,
-    CapacityHint,
-    EntityState,
-    QueuedEntity,
-    RequeueHints,
-    Signature,
-    SortKey,
-)
+from muster.scheduler.queue.entity import TRANSITIONS, EntityState, QueuedEntity, RequeueHints, SortKey
+from muster.scheduler.queue.waiting_classes import WaitingClass, WaitingClasses
 
 FALLBACK_SECONDS = 60.0
 BURST = 3  # so many failures
 BURST_SECONDS = 1.0  # within so short a time, and the backoff is served
 
-_K = TypeVar("_K")
-
-Capacity = Callable[[CapacityHint], tuple[int, int]]  # (most seats in one domain, seats in all)
+_WAITING = (EntityState.UNSCHEDULABLE, EntityState.PREEMPTING)
 
 
 class SchedulingQueue:
-    """All queued entities by key, a heap of the active ones, timers, and indexes of the unschedulable ones."""
+    """All queued entities by key, a heap of the active ones, timers, and the classes of those that wait."""
 
     def __init__(self, initial_backoff: float = 1.0, max_backoff: float = 10.0) -> None:
         self.initial_backoff = initial_backoff
         self.max_backoff = max_backoff
         self.entities: dict[EntityKey, QueuedEntity] = {}
-        self.epoch = 0
+        self.waiting = WaitingClasses()  # changed by the methods below, apart from stamps
         self._active: list[tuple[SortKey, int, QueuedEntity]] = []
         self._timers: list[tuple[float, SortKey, int, QueuedEntity]] = []
-        self._by_capacity_hint: dict[Signature, dict[EntityKey, QueuedEntity]] = {}
-        self._by_plugin: dict[str, dict[EntityKey, QueuedEntity]] = {}
+        self._woken: dict[EntityKey, QueuedEntity] = {}  # in line because a change could help them
+        self._fallback_due: float | None = None  # None while nothing waits
+        self._unchecked: list[Hashable] = []  # classes that the fallback has not looked at yet, last one first
         self._last_ticket = 0
 
     # --- adding and removing -----------------------------------------------------------------------
@@ -92,19 +83,44 @@ class SchedulingQueue:
             self.activate(entity)
 
     def add_unschedulable(self, entity: QueuedEntity, hints: RequeueHints, now: float) -> None:
-        """A failed entity waits for a change that could help it, with a timer as the fallback."""
+        """A failed entity waits for a change that could help it. Others of its class need not be tried before that."""
         self._move(entity, EntityState.UNSCHEDULABLE)
         entity.failures += 1
         entity.recent_failures = (*entity.recent_failures, now)[-BURST:]
         delay = self.initial_backoff * 2 ** min(entity.failures - 1, 20)
         entity.backoff_until = now + min(self.max_backoff, delay)
         entity.hints = hints
-        entity.epoch = self.epoch
-        for hint in hints.capacity:
-            self._by_capacity_hint.setdefault(hint.signature, {})[entity.key] = entity
-        for plugin in hints.rejected_by:
-            self._by_plugin.setdefault(plugin, {})[entity.key] = entity
-        self._set_timer(entity, max(entity.backoff_until, now + FALLBACK_SECONDS))
+        self._wait(entity, now)
+        for other in [woken for woken in self._woken.values() if woken.hints.key == hints.key]:
+            self._move(other, EntityState.UNSCHEDULABLE)
+            self._wait(other, now)
+
+    def await_room(self, entity: QueuedEntity, hints: RequeueHints, now: float) -> None:
+        """An entity whose victims are leaving is tried again when it may do without them."""
+        assert entity.state is EntityState.PREEMPTING, f"{entity.key} is {entity.state.name}"
+        self.waiting.discard(entity)
+        entity.hints = hints
+        self._wait(entity, now)
+
+    def _wait(self, entity: QueuedEntity, now: float) -> None:
+        self.waiting.add(entity)
+        if self._fallback_due is None:
+            self._fallback_due = now + FALLBACK_SECONDS
+
+    def wake(self, entity: QueuedEntity, now: float, *, by_timer: bool = False) -> None:
+        """In line because a change could help it, or because the fallback timer found that it might fit."""
+        if entity.state is EntityState.PREEMPTING:
+            self.activate(entity)
+        else:
+            self.requeue(entity, now)
+        if entity.state is EntityState.ACTIVE:
+            self._woken[entity.key] = entity
+            entity.woken, entity.by_timer = True, by_timer
+
+    @property
+    def has_woken(self) -> bool:
+        """Whether an entity that was woken has not had its cycle yet."""
+        return bool(self._woken)
 
     def retry(self, entity: QueuedEntity) -> None:
         """In line once the backoff of its last failure is over, whether anything changes or not."""
@@ -128,19 +144,10 @@ class SchedulingQueue:
 
     def _leave(self, entity: QueuedEntity) -> None:
         entity.ticket = 0
-        if entity.state is EntityState.UNSCHEDULABLE:
-            for hint in entity.hints.capacity:
-                self._discard(self._by_capacity_hint, hint.signature, entity)
-            for plugin in entity.hints.rejected_by:
-                self._discard(self._by_plugin, plugin, entity)
-
-    @staticmethod
-    def _discard(index: dict[_K, dict[EntityKey, QueuedEntity]], key: _K, entity: QueuedEntity) -> None:
-        listed = index.get(key)
-        if listed is not None:
-            listed.pop(entity.key, None)
-            if not listed:
-                del index[key]
+        self._woken.pop(entity.key, None)
+        entity.woken = entity.by_timer = False
+        if entity.state in _WAITING:
+            self.waiting.discard(entity)
 
     def _new_ticket(self, entity: QueuedEntity) -> int:
         self._last_ticket += 1
@@ -169,6 +176,7 @@ class SchedulingQueue:
             heapq.heappop(self._active)
             entity.ticket = 0
             entity.attempts += 1
+            self._woken.pop(entity.key, None)
         return entity
 
     def in_order(self) -> list[QueuedEntity]:
@@ -186,57 +194,42 @@ class SchedulingQueue:
 
     def next_due(self) -> float | None:
         """When the next timer runs out."""
+        fallback = self._fallback_due if len(self.waiting) else None
         while self._timers:
             due, _, ticket, entity = self._timers[0]
             if entity.ticket == ticket:
-                return due
+                return due if fallback is None else min(due, fallback)
             heapq.heappop(self._timers)
+        return fallback
+
+    def start_fallback(self, now: float) -> None:
+        """If the fallback timer has run out, all waiting classes are to be checked; it starts again while any wait."""
+        if self._fallback_due is not None and self._fallback_due <= now:
+            self._fallback_due = now + FALLBACK_SECONDS if len(self.waiting) else None
+            self._unchecked = list(reversed(self.waiting.keys()))
+
+    @property
+    def has_unchecked(self) -> bool:
+        """Whether the fallback has classes left to look at."""
+        return bool(self._unchecked)
+
+    def next_unchecked(self) -> WaitingClass | None:
+        """The next class that the fallback looks at, in the order in which they began to wait."""
+        while self._unchecked:
+            waiting = self.waiting.get(self._unchecked.pop())
+            if waiting is not None:
+                return waiting
         return None
-
-    # --- requeueing --------------------------------------------------------------------------------
-
-    def requeue_for_capacity(self, capacity: Capacity, now: float) -> None:
-        """Nodes gained room: requeue, shape by shape, as many entities as that room could serve."""
-        self.epoch += 1
-        for signature in list(self._by_capacity_hint):
-            self._requeue_within(signature, capacity, now)
-
-    def requeue_next(self, entity: QueuedEntity, capacity: Capacity, now: float) -> None:
-        """A requeued entity failed; the next one that lacks the same may fit."""
-        for hint in entity.hints.capacity:
-            self._requeue_within(hint.signature, capacity, now, at_most=1)
-
-    def _requeue_within(self, signature: Signature, capacity: Capacity, now: float, at_most: int | None = None) -> None:
-        listed = self._by_capacity_hint.get(signature, {})
-        untried = [entity for entity in listed.values() if entity.epoch < self.epoch]
-        if not untried:
-            return
-        largest, total = capacity(_hint_of(untried[0], signature))
-        fitting = [entity for entity in untried if _hint_of(entity, signature).seats <= largest]
-        fitting.sort(key=lambda entity: entity.sort_key)
-        for entity in fitting[:at_most]:
-            if total <= 0:
-                break
-            total -= _hint_of(entity, signature).seats
-            entity.epoch = self.epoch
-            self.requeue(entity, now)
-
-    def requeue_for_events(self, plugins: Iterable[str], now: float) -> None:
-        """What these plugins rejected may pass now."""
-        for plugin in plugins:
-            for entity in list(self._by_plugin.get(plugin, {}).values()):
-                self.requeue(entity, now)
 
     # --- checks ------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """An entity is BINDING exactly while binds are in flight; one that waits for a change has a timer."""
+        """An entity is BINDING exactly while binds are in flight; one that waits for a change is in its class."""
         for entity in self.entities.values():
             binding = entity.state is EntityState.BINDING
             assert binding == bool(entity.binds_in_flight), f"{entity.key} is {entity.state.name}"
-            if entity.state in (EntityState.UNSCHEDULABLE, EntityState.BACKOFF):
-                assert entity.ticket, f"{entity.key} is {entity.state.name} and has no timer"
-
-
-def _hint_of(entity: QueuedEntity, signature: Signature) -> CapacityHint:
-    return next(hint for hint in entity.hints.capacity if hint.signature == signature)
+            if entity.state is EntityState.BACKOFF:
+                assert entity.ticket, f"{entity.key} is in backoff and has no timer"
+            assert (entity in self.waiting) == (entity.state in _WAITING), f"{entity.key} is {entity.state.name}"
+        assert not len(self.waiting) or self._fallback_due is not None, "nothing checks what waits"
+        assert self._woken.keys() <= {key for key, one in self.entities.items() if one.state is EntityState.ACTIVE}

@@ -43,6 +43,11 @@ class AssumedPods:
         """Count pending pods on their nodes from now on; their binds are in flight."""
         self._cluster.assume_many((member.pod, footprint, node) for member, footprint, node in placed)
         self._forest.assume((member, node) for member, _, node in placed)
+        for footprint, node in dict.fromkeys((footprint, node) for _, footprint, node in placed):
+            self._signals.pod(footprint)
+            if node in self._cluster.index:
+                self._signals.taken(self._cluster.index[node])
+        self._signals.event(cluster_events.POD_PLACED)
         for member, _, node in placed:
             assert member.uid not in self._pods, "a pod is bound once at a time"
             self._pods[member.uid] = AssumedPod(node)
@@ -69,6 +74,7 @@ class AssumedPods:
         slot = self._cluster.index.get(member.assumed)
         if slot is not None:
             self._signals.capacity(slot)
+            self._signals.pod(self._cluster.pods[member.uid].footprint)
         self._cluster.forget(member.uid)
         self._forest.forget(member)
         self._signals.event(cluster_events.POD_GONE)

@@ -18,6 +18,7 @@ class Measurements:
         self._preemptions: deque[PreemptionAttempt] = deque(maxlen=MOST_KEPT)
         self._domains: deque[DomainsEvaluated] = deque(maxlen=MOST_KEPT)
         self._proofs: Counter[str] = Counter()
+        self._missed = 0
         self._reservations: Counter[str] = Counter()
 
     def add_preemption(self, attempt: PreemptionAttempt) -> None:
@@ -28,6 +29,14 @@ class Measurements:
 
     def add_proof(self, result: str) -> None:
         self._proofs[result] += 1
+
+    def add_missed(self, count: int) -> None:
+        self._missed += count
+
+    def take_missed(self) -> int:
+        """Entities that the fallback timer had to find, since they were last taken."""
+        taken, self._missed = self._missed, 0
+        return taken
 
     def add_reservation(self, event: str) -> None:
         self._reservations[event] += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muster.scheduler.cache.arrays import ChangeLog
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.groups.group import Group
 from muster.scheduler.interface.keys import EntityKey
@@ -40,7 +41,8 @@ class Preemptions:
         self._unclaimed: set[str] = set()
         self._terminating: set[str] = set()  # bound pods that are being deleted
         self._refused_until: dict[str, float] = {}
-        self._awaiting_binds: set[EntityKey] = set()  # entities some of whose possible victims are just being bound
+        self._log_seen = 0
+        self._undecided: set[EntityKey] = set()  # entities whose last choice of victims came to no result
 
     # --- one preemption ----------------------------------------------------------------------------
 
@@ -120,8 +122,16 @@ class Preemptions:
         """The API would not delete a pod; it is not chosen again for a while."""
         self._refused_until[uid] = now + REFUSED_SECONDS
 
-    def expire_refusals(self, now: float) -> None:
-        self._refused_until = {uid: until for uid, until in self._refused_until.items() if until > now}
+    def expire_refusals(self, now: float) -> list[str]:
+        """The pods that may be chosen again from now on."""
+        expired = [uid for uid, until in self._refused_until.items() if until <= now]
+        for uid in expired:
+            del self._refused_until[uid]
+        return expired
+
+    def next_expiry(self) -> float | None:
+        """When the next pod may be chosen again."""
+        return min(self._refused_until.values(), default=None)
 
     def forget_pod(self, uid: str) -> None:
         """The pod is gone."""
@@ -169,14 +179,24 @@ class Preemptions:
         targets = self._unclaimed | self.victims()
         return any(not targets.isdisjoint(leaf.running) for leaf in group.leaves())
 
-    # --- binds in the way --------------------------------------------------------------------------
+    # --- nodes that changed --------------------------------------------------------------------------
 
-    def await_binds(self, key: EntityKey) -> None:
-        """Some possible victims of an entity are being bound and can only be deleted afterwards."""
-        self._awaiting_binds.add(key)
+    def take_changes(self, log: ChangeLog) -> set[int]:
+        """The slots logged since this was last asked; all that are planned for if the log does not go back so far."""
+        changed = log.since(self._log_seen)
+        self._log_seen = log.end
+        if changed is not None:
+            return set(changed.tolist())
+        return {one.index for preemption in self._in_progress.values() for one in preemption.placed.assignments}
 
-    def take_awaiting_binds(self, key: EntityKey) -> bool:
-        """Whether the entity waits for binds; the note is taken."""
-        awaiting = key in self._awaiting_binds
-        self._awaiting_binds.discard(key)
-        return awaiting
+    # --- without a result --------------------------------------------------------------------------
+
+    def set_undecided(self, key: EntityKey) -> None:
+        """No victims were chosen for an entity, though it is not proven that none would do."""
+        self._undecided.add(key)
+
+    def take_undecided(self, key: EntityKey) -> bool:
+        """Whether the last choice of victims for an entity was left undecided; the note is taken."""
+        undecided = key in self._undecided
+        self._undecided.discard(key)
+        return undecided

@@ -8,7 +8,7 @@ from __future__ import annotations
 from muster.api import types
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.cache.cluster import Cluster
-from muster.scheduler.cache.run_times import longest_run
+from muster.scheduler.cache.run_times import RunTimes, longest_run
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.forest import Forest
 from muster.scheduler.groups.group import Group, Member
@@ -20,6 +20,7 @@ from muster.scheduler.runtime.config import Config
 from muster.scheduler.runtime.evaluator import Evaluator
 from muster.scheduler.state.assumed_pods import AssumedPods
 from muster.scheduler.state.bind_failures import BindFailures
+from muster.scheduler.state.evictable_room import EvictableRoom
 from muster.scheduler.state.group_checks import GroupChecks
 from muster.scheduler.state.measurements import Measurements
 from muster.scheduler.state.nominations import Nominations
@@ -52,11 +53,13 @@ class SchedulerState:
         self.checks = GroupChecks()
         self.conditions = ConditionWriter()
         self.notices = NoticeTimer()
-        self.nominations = Nominations(self.cluster)
+        self.nominations = Nominations(self.cluster, self.signals)
         self.reservations = Reservations(self.cluster)
+        self.run_times = RunTimes()
         self.assumed = AssumedPods(self.cluster, self.forest, self.signals)
         self.bind_failures = BindFailures(config.pod_initial_backoff, config.pod_max_backoff)
         self.preemptions = Preemptions(self.cluster)
+        self.evictable = EvictableRoom(self.cluster, self.forest, self.preemptions, self.signals)
         self.searches = Searches()
         self.victim_index = VictimIndex()
         self.measurements = Measurements()
