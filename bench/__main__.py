@@ -19,6 +19,7 @@ PAGES = (
     "workloads",
     "preemption",
     "scale",
+    "starvation",
     "intake",
     "server",
     "http",
