@@ -99,7 +99,8 @@ def wake_marking(state: SchedulerState, now: float) -> None:
 def _check_by_timer(state: SchedulerState, now: float) -> bool:
     """Classes whose last attempt was in another state of the cluster than now, and that pass the check.
 
-    What this finds was missed: a change that mattered was not signalled.
+    What this finds was missed: a change that mattered was not signalled. Undecided ones are tried in any case, because
+    room that was lost can have decided about them.
     """
     rooms = Rooms(state)
     for _ in range(MOST_CHECKS):
@@ -108,8 +109,9 @@ def _check_by_timer(state: SchedulerState, now: float) -> bool:
             return True
         if waiting.version == state.version:
             continue
-        if waiting.hints.request is None or most_that_fit(state, rooms, waiting):
-            state.queue.wake(waiting.first(), now, by_timer=True)
+        hints = waiting.hints
+        if hints.undecided or hints.request is None or most_that_fit(state, rooms, waiting):
+            state.queue.wake(waiting.first(), now, by_timer=not hints.undecided)
             if state.queue.has_woken:
                 return True
     return not state.queue.has_unchecked
