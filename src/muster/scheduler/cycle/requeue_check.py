@@ -191,12 +191,18 @@ class _Check:
     # --- in sum ------------------------------------------------------------------------------------
 
     def _enough_in_sum(self) -> bool:
-        """Whether the nodes with a seat have what the pods request at least, in each resource."""
+        """Whether the nodes with a seat, of one domain if it must be one, have what the pods request at least."""
         usable = np.zeros(self._cluster.size, dtype=np.bool_)
         for shape in shapes_of(self._request).values():
             usable |= self.seats(shape) > 0
-        available = self._room[:, usable].sum(axis=1)
-        return bool((least_requests(self._request, self._cluster) <= available).all())
+        least, room = least_requests(self._request, self._cluster), np.where(usable, self._room, 0)
+        if not self._request.topology:
+            return bool((least <= room.sum(axis=1)).all())
+        ids = self._domain_ids(self._request, None)
+        enough = np.ones(int(ids.max(initial=0)) + 1, dtype=np.bool_)
+        for row in np.flatnonzero(least):
+            enough &= np.bincount(ids, weights=room[row], minlength=len(enough)) >= least[row]
+        return bool(enough[1:].any())
 
 
 def least_requests(request: GroupRequest, cluster: Cluster) -> Ints:

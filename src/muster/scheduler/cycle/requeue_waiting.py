@@ -8,8 +8,6 @@ the change already.
 
 from __future__ import annotations
 
-from itertools import islice
-
 from muster.scheduler.cycle.requeue_check import Rooms, most_that_fit
 from muster.scheduler.cycle.requeue_terms import is_connected
 from muster.scheduler.placement.request import shapes_of
@@ -46,7 +44,7 @@ def requeue_waiting(state: SchedulerState, now: float) -> bool:
 def _wake(state: SchedulerState, waiting: WaitingClass, count: int, others: list[WaitingClass], now: float) -> None:
     """As many of a class as its count allows, as long as no other class has its turn in between."""
     limit = min((other.first().sort_key for other in others), default=None)
-    chosen = [waiting.first()] if count == 1 else list(islice(waiting.in_order(), count))
+    chosen = [waiting.first()] if count == 1 else waiting.in_order()[:count]
     for entity in chosen:
         if entity is chosen[0] or limit is None or entity.sort_key < limit:
             state.queue.wake(entity, now)

@@ -67,10 +67,8 @@ class WaitingClass:
             if entity is not None:  # what decides its place in line has changed
                 heapq.heappush(self._heap, (entity.sort_key, key))
 
-    def in_order(self) -> Iterator[QueuedEntity]:
-        """All of them; the first is found without sorting the others."""
-        yield self.first()
-        yield from sorted(self.entities.values(), key=lambda entity: entity.sort_key)[1:]
+    def in_order(self) -> list[QueuedEntity]:
+        return sorted(self.entities.values(), key=lambda entity: entity.sort_key)
 
 
 class WaitingClasses:
