@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full oracle lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure clean
+.PHONY: help setup demo test test-scheduler test-full oracle lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure bench-search clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,9 @@ soak: setup  ## long runs under load
 
 day: setup  ## a day of a busy cluster in simulated time
 	$(BIN)/python -m bench.day --hours $(or $(HOURS),24)
+
+bench-search: setup  ## how often, and how fast, the search finds planted placements; INSTANCES=20 for fewer a row
+	$(BIN)/python -m bench.search --instances $(or $(INSTANCES),200)
 
 bench: setup  ## all figures, and one table of those with a bar
 	$(BIN)/python -m bench

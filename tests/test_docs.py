@@ -12,7 +12,7 @@ import pytest
 
 from muster.cli.main import COMMANDS
 from muster.testing import api_server
-from tests.doc_checks import code_names, commands, fields
+from tests.doc_checks import code_names, commands, coverage, fields
 from tests.doc_checks.code_names import ROOT
 from tests.doc_checks.markdown import Page
 
@@ -63,6 +63,10 @@ def test_every_command_is_documented():
         words[0] for code in page_of(ROOT / "docs" / "cli.md").code for words in commands.calls(code.text) if words
     }
     assert sorted(set(COMMANDS) - named) == []
+
+
+def test_every_module_file_and_test_of_the_statements_exists():
+    assert "\n".join(coverage.problems((ROOT / "docs" / "coverage.md").read_text())) == ""
 
 
 # --- the checks themselves: small pages that are wrong ---------------------------------------------

@@ -104,3 +104,18 @@ def test_a_fault_that_two_rules_find_is_told_once():
 def test_a_template_that_is_not_there_is_not_judged():
     broken = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": {"jobTemplate": 3}}
     assert check(broken) == []
+
+
+@pytest.mark.parametrize(("value", "wrong"), [("all", False), ("2", False), ("3", True), ("some", True)])
+def test_the_annotation_that_makes_a_job_a_gang_is_judged(value: str, wrong: bool):
+    job = a_job()
+    job["metadata"]["annotations"] = {"scheduling.muster.dev/gang": value}
+    job["spec"]["parallelism"] = 2
+    assert fields_of(job) == (["metadata.annotations[scheduling.muster.dev/gang]"] if wrong else [])
+
+
+@pytest.mark.parametrize("junk", ["text", ["scheduling.muster.dev/gang"], 5, None])
+def test_annotations_that_are_none_are_not_judged(junk: Any):
+    job = a_job()
+    job["spec"]["template"]["metadata"] = {"annotations": junk}
+    assert check(job) is not None

@@ -78,6 +78,8 @@ class ShortForms:
                 yield self.node(item)
             case "priorityClass":
                 yield self.priority_class(item)
+            case "job":
+                yield self.job(item)
             case "manifest":
                 yield self._manifest(item)
             case _:
@@ -123,6 +125,15 @@ class ShortForms:
             spec["schedulerName"] = scheduler
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": self._meta(item)}
         return body | {"spec": merged(spec, item.get("spec"))}
+
+    def job(self, item: Obj) -> Obj:
+        """A Job of `pods` pods at once; `indexed`: it runs each index once, all of them together."""
+        pod = self.pod({**item, "spec": {"restartPolicy": "Never"}})
+        spec: Obj = {"parallelism": item["pods"], "template": {"spec": pod["spec"]}}
+        if item.get("indexed"):
+            spec |= {"completionMode": "Indexed", "completions": item["pods"]}
+        meta = self._meta(item) | {"annotations": item.get("annotations") or {}}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": merged(spec, item.get("spec"))}
 
     def group(self, item: Obj) -> Obj:
         body = {"apiVersion": f"{API}/v1beta1", "kind": "PodGroup", "metadata": self._meta(item)}

@@ -1,4 +1,4 @@
-"""The conformance suite with Muster as the scheduler of a real API server: native, and with custom resources."""
+"""The conformance suite on `muster up`, and with Muster on a real API server: native groups, and custom resources."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from e2e.kube.cluster import RealCluster
 
 from muster.api.installation import NAME, NAMESPACE, installation
 from muster.api.manifests import CRD_GROUP
-from tests.e2e.processes import Kubectl, scheduler
+from tests.e2e.processes import Kubectl, scheduler, up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -39,15 +39,20 @@ def labels(scenario: Path) -> list[str]:
     return yaml.safe_load(scenario.read_text()).get("labels") or []
 
 
-def run(command: list[Path | str], cluster: RealCluster, files: list[Path]) -> None:
+def run(command: list[Path | str], kubeconfig: Path, files: list[Path]) -> None:
     done = subprocess.run(
-        [sys.executable, *command, "--retries", "1", "--kubeconfig", cluster.kubeconfig, *files],
+        [sys.executable, *command, "--retries", "1", "--kubeconfig", kubeconfig, *files],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(files)} passed, 0 failed" in done.stdout, done.stdout
+
+
+def test_everything_on_muster_up(conformance: Path, tmp_path: Path) -> None:
+    with up(tmp_path / "up.log") as kubeconfig:
+        run([conformance / "run_conformance.py"], kubeconfig, sorted(conformance.glob("scenarios/*/*.yaml")))
 
 
 def test_native_groups_with_no_more_rights_than_installed(kube: Path, conformance: Path, tmp_path: Path) -> None:
@@ -57,7 +62,7 @@ def test_native_groups_with_no_more_rights_than_installed(kube: Path, conformanc
         with scheduler(account, tmp_path / "muster.log", "--scheduler-name", "muster") as muster:
             assert "PodGroup scheduling.k8s.io/v1beta1" in muster.said()
             suite = [conformance / "run_conformance.py", "--scheduler-name", "muster"]
-            run(suite, cluster, scenarios(conformance))
+            run(suite, cluster.kubeconfig, scenarios(conformance))
             assert "failed unexpectedly" not in muster.said()
             assert "missing permission" not in muster.said()
         used = cluster.requests_of(f"system:serviceaccount:{NAMESPACE}:{NAME}")
@@ -88,5 +93,5 @@ def test_groups_as_custom_resources(with_crds: RealCluster, conformance: Path, t
     files = scenarios(conformance, "gang", "composite", "topology", "preemption")
     with scheduler(with_crds.kubeconfig, tmp_path / "muster.log") as muster:
         assert "PodGroup scheduling.muster.dev/v1alpha3" in muster.said()
-        run([SHIM, conformance / "run_conformance.py"], with_crds, files)
+        run([SHIM, conformance / "run_conformance.py"], with_crds.kubeconfig, files)
         assert "failed unexpectedly" not in muster.said()

@@ -10,6 +10,7 @@ from e2e.kube.cluster import RealCluster
 
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
+from muster.engine.cluster_snapshot import take_snapshot
 from tests.e2e.processes import scheduler
 from tests.scenarios.runner import CRDS, NATIVE, ScenarioRun, read, scenario_files, scenario_id
 
@@ -30,6 +31,21 @@ def run_all(kubeconfig: Path, place: str) -> None:
         return failed
 
     assert asyncio.run(run()) == []
+
+
+def changeable(kubeconfig: Path) -> tuple[str, ...]:
+    """The fields of groups that a snapshot of the cluster says may change."""
+
+    async def ask() -> tuple[str, ...]:
+        async with HTTPClient(load(kubeconfig, None)) as client:
+            return (await take_snapshot(client)).changeable
+
+    return asyncio.run(ask())
+
+
+def test_what_a_server_lets_change_is_known(native: RealCluster, with_crds: RealCluster) -> None:
+    assert changeable(native.kubeconfig) == ("minCount",)
+    assert changeable(with_crds.kubeconfig) == ("minCount", "minGroupCount")
 
 
 def test_on_a_server_with_native_groups(native: RealCluster, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,11 @@ from muster.api import gates
 from muster.api.errors import ApiError
 from muster.api.resources import COMPOSITE_POD_GROUPS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS, Resource
 from muster.client.protocol import Client
+from muster.engine.engine import Engine
+from muster.engine.settings import Settings
 from muster.plane.options import NodeOptions, Options
 from muster.plane.plane import Plane
+from muster.scheduler.runtime.config import default_config
 from muster.testing import a_composite, a_gang, a_pod, a_pod_group
 
 SWITCHES = [name for name, gate in gates.KNOWN.items() if gate.has_effect and not gate.locked]
@@ -110,6 +115,57 @@ async def ready_and_working(*off: str) -> None:
         assert await plane.client.request("GET", "/version")
     finally:
         await plane.stop()
+
+
+# --- a scheduler whose gates are off, on a server whose gates are on --------------------------------
+
+
+@asynccontextmanager
+async def scheduler_without(gate: str) -> AsyncIterator[Client]:
+    """A server with everything on, and a scheduler of its own without one gate."""
+    chosen = gates.parse(f"{gate}=false")[0]
+    wanted = replace(options(), scheduler=False)
+    async with Plane(wanted) as plane:
+        engine = Engine(plane.client, default_config("default-scheduler"), Settings(gates=chosen))
+        work = asyncio.create_task(engine.run())
+        try:
+            yield plane.client
+        finally:
+            engine.stop()
+            await work
+
+
+async def test_without_composites_a_scheduler_ignores_parents_on_any_server() -> None:
+    async with scheduler_without(gates.COMPOSITE) as client:
+        await create(client, a_pod_group("g", min_count=2, parent="nowhere"))
+        await create(client, *[a_pod(f"g-{i}", group="g") for i in range(2)])
+        await until_running(client, "g-", 2)
+
+        assert (await listed(client, POD_GROUPS))["g"]["spec"]["parentCompositePodGroupName"] == "nowhere"
+        await create(client, a_pod_group("short", min_count=2, parent="nowhere"), a_pod("short-0", group="short"))
+        await create(client, a_pod("single"))
+        await until_running(client, "single", 1)
+        assert await running(client, "short") == set(), "it is a gang still"
+
+
+async def test_without_topology_a_scheduler_ignores_constraints_on_any_server() -> None:
+    async with scheduler_without(gates.TOPOLOGY) as client:
+        rack = {"topology": [{"key": RACK}]}
+        await create(client, a_pod_group("g", min_count=2, schedulingConstraints=rack))
+        await create(client, *[a_pod(f"g-{i}", cpu="40", group="g") for i in range(2)])
+        await until_running(client, "g-", 2)
+
+        assert (await listed(client, POD_GROUPS))["g"]["spec"]["schedulingConstraints"] == rack
+
+
+async def test_without_preemption_policies_of_groups_members_need_not_agree_with_them() -> None:
+    polite = {"metadata": {"name": "polite"}, "value": 0, "preemptionPolicy": "Never"}
+    async with scheduler_without(gates.PREEMPTION_POLICY) as client:
+        await client.create(PRIORITY_CLASSES, polite)
+        await create(client, a_pod_group("g", min_count=1), a_pod("g-0", group="g", priorityClassName="polite"))
+        await until_running(client, "g-", 1)
+
+        assert (await listed(client, POD_GROUPS))["g"]["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
 
 
 # --- off and on again ------------------------------------------------------------------------------

@@ -74,6 +74,16 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("gate", ["GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup"])
+def test_with_a_gate_off_it_gets_ready_and_stops_at_the_first_signal(gate: str) -> None:
+    with up("--memory", "--nodes", "1", "--feature-gates", f"{gate}=false") as running:
+        assert "Muster is up at" in running.said
+        assert "feature gate CompositePodGroup is disabled" in running.said or gate == "CompositePodGroup"
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(20) == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_says_what_to_do_next_and_stops_cleanly(number: int) -> None:
     with up("--memory", *LEAN) as running:

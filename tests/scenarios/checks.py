@@ -12,7 +12,14 @@ CONDITIONS = {
     "CompositePodGroup": "CompositePodGroupInitiallyScheduled",
     "Pod": "PodScheduled",
 }
-KINDS = {"pod": "Pod", "group": "PodGroup", "composite": "CompositePodGroup", "node": "Node", "workload": "Workload"}
+KINDS = {
+    "pod": "Pod",
+    "group": "PodGroup",
+    "composite": "CompositePodGroup",
+    "node": "Node",
+    "workload": "Workload",
+    "job": "Job",
+}
 
 
 class Seen:
@@ -28,6 +35,17 @@ class Seen:
         names = [name for name in self.created_pods if any(fnmatch.fnmatchcase(name, each) for each in wanted)]
         assert names, f"no pod of the scenario is called {patterns}"
         return {name: self.objects["Pod"].get(name) for name in names}
+
+    def count(self, pattern: str, holds: Callable[[Obj | None], bool]) -> int:
+        """How many pods of such a name are so; those that a Job is yet to make are not."""
+        names = [name for name in self.created_pods if fnmatch.fnmatchcase(name, pattern)]
+        return sum(holds(self.objects["Pod"].get(name)) for name in names)
+
+    def names(self, kind: str, pattern: str) -> list[str]:
+        """The names that are meant: one as it is, or those that a glob finds now."""
+        if "*" not in pattern:
+            return [pattern]
+        return [name for name in self.objects[kind] if fnmatch.fnmatchcase(name, pattern)] or [pattern]
 
     def domain(self, pod: Obj, key: str) -> str:
         node = self.objects["Node"].get(pod["spec"].get("nodeName", ""), {})
@@ -59,7 +77,7 @@ def _all(seen: Seen, patterns: Any, holds: Callable[[Obj | None], bool]) -> str 
 
 def _count(seen: Seen, counts: Obj, holds: Callable[[Obj | None], bool]) -> str | None:
     for pattern, wanted in counts.items():
-        have = sum(map(holds, seen.pods(pattern).values()))
+        have = seen.count(pattern, holds)
         if have not in (wanted if isinstance(wanted, list) else [wanted]):
             return f"{have} of {pattern}, expected {wanted}"
     return None
@@ -73,7 +91,7 @@ def condition_of(obj: Obj, kind: str) -> Obj | None:
 def _condition(seen: Seen, wanted: Obj | list[Obj]) -> str | None:
     for each in wanted if isinstance(wanted, list) else [wanted]:
         kind = KINDS[each.get("kind", "group")]
-        names = seen.pods(each["name"]) if kind == "Pod" else [each["name"]]
+        names = seen.pods(each["name"]) if kind == "Pod" else seen.names(kind, each["name"])
         for name in names:
             reason = _one_condition(seen, each, kind, name)
             if reason:
@@ -83,7 +101,7 @@ def _condition(seen: Seen, wanted: Obj | list[Obj]) -> str | None:
 
 def _one_condition(seen: Seen, wanted: Obj, kind: str, name: str) -> str | None:
     obj = seen.objects[kind].get(name)
-    found = condition_of(obj, wanted.get("type", CONDITIONS[kind])) if obj is not None else None
+    found = condition_of(obj, wanted.get("type", CONDITIONS.get(kind))) if obj is not None else None
     if wanted.get("absent"):
         return f"has {found}" if found is not None else None
     if found is None:
@@ -95,7 +113,8 @@ def _one_condition(seen: Seen, wanted: Obj, kind: str, name: str) -> str | None:
 
 def _object(seen: Seen, wanted: Obj | list[Obj]) -> str | None:
     for each in wanted if isinstance(wanted, list) else [wanted]:
-        value: Any = seen.objects[KINDS[each["kind"]]].get(each["name"])
+        kind = KINDS[each["kind"]]
+        value: Any = seen.objects[kind].get(seen.names(kind, each["name"])[0])
         for step in each["path"].split("."):
             value = value.get(step) if isinstance(value, dict) else None
         expected = each.get("equals")

@@ -22,7 +22,7 @@ from tests.scenarios.checks import KINDS, Obj, Seen, failure
 
 FOLDER = Path(__file__).parent
 EMBEDDED, NATIVE, CRDS = "embedded", "native", "crds"
-DELETED = {"pods": "Pod", "groups": "PodGroup", "composites": "CompositePodGroup", "nodes": "Node"}
+DELETED = {"pods": "Pod", "groups": "PodGroup", "composites": "CompositePodGroup", "nodes": "Node", "jobs": "Job"}
 POLL_SECONDS = 0.05
 FINALIZED = ("PodGroup", "CompositePodGroup")
 
@@ -103,7 +103,13 @@ class ScenarioRun:
             "PodGroup": Resource(group, version, "podgroups", "PodGroup", True),
             "CompositePodGroup": Resource(group, "v1alpha3", "compositepodgroups", "CompositePodGroup", True),
         }
-        plain = {"Pod": r.PODS, "Node": r.NODES, "PriorityClass": r.PRIORITY_CLASSES, "Event": r.EVENTS}
+        plain = {
+            "Pod": r.PODS,
+            "Node": r.NODES,
+            "Job": r.JOBS,
+            "PriorityClass": r.PRIORITY_CLASSES,
+            "Event": r.EVENTS,
+        }
         return (groups | plain)[kind]
 
     async def _create(self, entry: Obj) -> None:
@@ -134,11 +140,22 @@ class ScenarioRun:
 
     async def seen(self) -> Seen:
         """Everything of the scenario as it is stored now."""
-        kinds = ("Pod", "PodGroup", "CompositePodGroup", "Workload", "Event")
-        found = await asyncio.gather(*(self.client.list(self.resource(kind), self.namespace) for kind in kinds))
-        objects = {kind: page.items for kind, page in zip(kinds, found, strict=True)}
+        kinds = ("Pod", "PodGroup", "CompositePodGroup", "Workload", "Event", "Job")
+        found = await asyncio.gather(*(self._list(kind) for kind in kinds))
+        objects = dict(zip(kinds, found, strict=True))
         objects["Node"] = (await self.client.list(r.NODES)).items
+        names = [pod["metadata"]["name"] for pod in objects["Pod"]]
+        self.created_pods += [name for name in names if name not in self.created_pods]  # those of Jobs
         return Seen(objects, self.created_pods)
+
+    async def _list(self, kind: str) -> list[Obj]:
+        """The objects of a kind; none where a gate keeps it from being served."""
+        try:
+            return (await self.client.list(self.resource(kind), self.namespace)).items
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return []
 
     # --- actions -----------------------------------------------------------------------------------
 
@@ -173,13 +190,14 @@ class ScenarioRun:
         resource = self.resource(kind)
         namespace = self.namespace if resource.namespaced else None
         try:
-            await self.client.delete(resource, name, namespace, grace_period_seconds=0)
+            policy = "Background" if kind == "Job" else None
+            await self.client.delete(resource, name, namespace, grace_period_seconds=0, propagation_policy=policy)
         except ApiError as error:
             if error.code != 404:
                 raise
 
     async def _do_finish(self, what: Obj) -> None:
-        for name in (await self.seen()).pods(what["pods"]):
+        for name in [name for name, pod in (await self.seen()).pods(what["pods"]).items() if pod is not None]:
             status = {"status": {"phase": what.get("phase", "Succeeded")}}
             await self.client.patch(r.PODS, name, status, self.namespace, subresource="status")
 
@@ -230,9 +248,9 @@ class ScenarioRun:
     # --- the end -----------------------------------------------------------------------------------
 
     async def _clean(self) -> None:
-        for kind in ("Pod", "PodGroup", "CompositePodGroup", "Workload"):
+        for kind in ("Job", "Pod", "PodGroup", "CompositePodGroup", "Workload"):
             for _ in range(200):
-                left = (await self.client.list(self.resource(kind), self.namespace)).items
+                left = await self._list(kind)
                 for obj in left:
                     await self._delete(kind, obj["metadata"]["name"])
                     if kind in FINALIZED and obj["metadata"].get("deletionTimestamp"):

@@ -41,8 +41,8 @@ def minimum_of(spec: Tree, annotation: str | None = None, *, infer: bool = True)
 def gang_annotation(annotations: Tree | None, spec: Tree) -> str | None:
     """The annotation of a Job: its own, else that of its pod template."""
     for found in (annotations, _at(spec, "template", "metadata", "annotations")):
-        if found is not None and GANG_ANNOTATION in found:
-            return str(found[GANG_ANNOTATION])
+        if isinstance(found, Mapping) and GANG_ANNOTATION in found:
+            return str(cast("Tree", found)[GANG_ANNOTATION])
     return None
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from muster.api import decoding, quantity, versions
 from muster.api.errors import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, TYPE_INVALID, FieldError
 from muster.api.groups import GROUP, HUB
+from muster.api.job_gangs import GANG_ANNOTATION, BadGangAnnotation, check_annotation, gang_annotation
 from muster.api.validation import composite, fields, meta, pod, podgroup, workload
 from muster.api.validation.fields import Errors, Obj
 
@@ -73,7 +74,23 @@ def check(manifest: Any) -> Errors | None:
     if kind in ("Pod", *_CLUSTER_SCOPED, "PodDisruptionBudget"):
         errors += decoding.decode_errors(obj, kind)
         return _unique(errors + _membership(obj)) if kind == "Pod" else _unique(errors)
+    if kind == "Job":
+        errors += _gang_annotation(obj)
     return errors + _membership(obj) if kind in _TEMPLATES else None
+
+
+def _gang_annotation(job: Obj) -> Errors:
+    """What is wrong with the annotation that makes a Job a gang, or keeps it from being one."""
+    spec = fields.as_object(job.get("spec"))
+    numbers = all(isinstance(spec.get(key), int | None) for key in ("parallelism", "completions"))
+    value = gang_annotation(fields.as_object(fields.as_object(job.get("metadata")).get("annotations")), spec)
+    if value is None or not numbers:
+        return []
+    try:
+        check_annotation(value, spec)
+    except BadGangAnnotation as fault:
+        return [FieldError(INVALID, f"metadata.annotations[{GANG_ANNOTATION}]", value, str(fault))]
+    return []
 
 
 def _group(obj: Obj, kind: str, group: str, version: str) -> Errors:

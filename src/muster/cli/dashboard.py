@@ -119,7 +119,9 @@ async def beside(plane: Plane, *, wanted: bool = True) -> AsyncGenerator[str]:
     from muster.dashboard.live_cluster import LiveCluster
     from muster.dashboard.server import DashboardServer, Listen
 
-    async with DashboardServer(LiveCluster(plane.client, plane.url), Listen()) as server:
+    log = plane.options.decision_log
+    past = recording(log) if log is not None else None
+    async with DashboardServer(LiveCluster(plane.client, plane.url), Listen(), past) as server:
         yield server.link()
 
 

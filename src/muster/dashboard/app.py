@@ -29,6 +29,7 @@ from muster.dashboard.security import HEADERS, guard
 from muster.dashboard.sessions import SESSION_SECONDS, NotSignedIn, Session, Sessions
 from muster.dashboard.source import BoardHolder, Source
 from muster.dashboard.what_if_runner import MOST_BYTES, Busy, WhatIfRunner
+from muster.scheduler.explain.explanation import Explanation
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.simulation.decision_log import BadLog
 from muster.views.explain import explain_with
@@ -296,7 +297,11 @@ class Dashboard:
         rights = await self._rights(session, holder.board)
         if not rights.may_see_gang(EntityKey(kind, namespace, name)):
             return _forbidden(f"{kind.lower()}s", namespace)
-        found = await holder.ask(lambda board: explain_with(board.scheduler, kind, namespace, name))
+
+        def explain(board: Board) -> Explanation:
+            return explain_with(board.scheduler, kind, namespace, name, changeable=board.changeable)
+
+        found = await holder.ask(explain)
         return _json(redaction.explanation(found, rights))
 
     # --- what if -----------------------------------------------------------------------------------
@@ -319,16 +324,17 @@ class Dashboard:
     async def _time(self, request: web.Request, session: Session) -> web.StreamResponse:
         past = self._past
         if past is None:
-            return _json({"steps": [], "recording": None})
+            return _json({"recording": None, "start": 0.0, "end": 0.0, "times": [], "steps": []})
         await past.ready()
-        rights = await session.access.rights({step.namespace for step in past.steps})
-        steps = [step for step in past.steps if rights.may_see(step.kind, step.namespace)]
+        found, times = past.steps, past.times()
+        rights = await session.access.rights({step.namespace for step in found})
+        steps = [step for step in found if rights.may_see(step.kind, step.namespace)]
         answer = _json(
             {
                 "recording": past.path.name,
-                "start": past.start_at,
-                "end": past.end_at,
-                "times": past.times(),
+                "start": times[0][1] if times else 0.0,
+                "end": times[-1][1] if times else 0.0,
+                "times": times,
                 "steps": steps,
             }
         )

@@ -36,6 +36,7 @@ class Board:
 
     def __init__(self, make_scheduler: MakeScheduler = scheduler_for) -> None:
         self.objects: Objects = {}
+        self.changeable: tuple[str, ...] = ("minCount",)  # the fields of groups that the server lets change
         self.version = 0
         self.born = 0  # the version before which there are no differences, only the whole
         self.levels: list[str] = []
@@ -83,7 +84,7 @@ class Board:
         """The cluster as a document."""
         objects = {kind: list(found.values()) for kind, found in self.objects.items()}
         names = sorted({pod.spec.scheduler_name for pod in objects.get("Pod", ()) if pod.spec.scheduler_name})
-        return Snapshot(objects, tuple(names))
+        return Snapshot(objects, tuple(names), changeable=self.changeable)
 
     def _updated(self, event: ObjectUpdated, now: float) -> None:
         obj, found = event.object, self.objects.setdefault(event.kind, {})

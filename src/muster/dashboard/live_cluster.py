@@ -21,6 +21,7 @@ from muster.dashboard.board import Board
 from muster.dashboard.history import History, seconds_of
 from muster.dashboard.source import BoardHolder, SourceStatus, fill
 from muster.engine.api_discovery import NONE, ServedApis, UnsupportedServer, discover
+from muster.engine.changeable_fields import changeable_fields
 from muster.engine.event_source import EventSource
 from muster.engine.group_membership import membership
 from muster.logs import keys
@@ -117,6 +118,7 @@ class LiveCluster:
 
     async def _run(self) -> None:
         self.served = await self._discover()
+        self._holder.board.changeable = await changeable_fields(self.client, self.served.groups)
         members = membership(self.served.groups, lambda pod, note: None)
         for kind, resource in self.served.resources.items():
             adjust = members if kind == "Pod" else None

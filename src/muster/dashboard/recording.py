@@ -1,13 +1,17 @@
 """A recording: the decision log of a scheduler, as boards of any moment in it.
 
-The log is read once to find its lines, their times, and the steps: the cycles that bound, evicted or gave a verdict. A
-moment is the number of a line; the board of a moment has taken in every line up to it. Binds count from the cycle that
-decided them. Going on from a moment costs what lies between; going back starts from the nearest checkpoint.
+A log comes in segments, each with a header and the objects that there were when it began; their lines are numbered
+through, the oldest first. They are read once to find their times, and the steps: the cycles that bound, evicted or gave
+a verdict. What is added to the log later is read when it is asked for. A moment is the number of a line; the board of a
+moment has taken in every line of its segment up to it. Binds count from the cycle that decided them. Going on from a
+moment costs what lies between; going back starts from the nearest checkpoint.
 """
 
 from __future__ import annotations
 
 import asyncio
+import glob
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +25,7 @@ from muster.dashboard.source import BoardHolder, SourceStatus, fill
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.groups.group import group_name
 from muster.scheduler.interface.decisions import Bind, Decision, Evict, SetCondition
-from muster.scheduler.interface.events import BindFailed, Event, ObjectDeleted, ObjectUpdated
+from muster.scheduler.interface.events import BindFailed, CacheSynced, Event, ObjectDeleted, ObjectUpdated
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.simulation.decision_log import BadLog, Header, Line, LoggedCycle, LoggedEvent, decode
 from muster.scheduler.simulation.snapshot import Snapshot
@@ -56,24 +60,40 @@ class _Moment:
         self.line = line
 
 
+class _Index:
+    """What is known of the lines of a log, by number. A later segment has a clock of its own."""
+
+    def __init__(self) -> None:
+        self.header: Header | None = None  # of the newest segment
+        self.starts: list[int] = []  # the first line of each segment
+        self.clocks: list[float] = []  # of each segment, from its clock to seconds since 1970
+        self.complete: list[int] = []  # of each segment, the line from which all objects are known; 0: none yet
+        self.places: list[tuple[int, int]] = []  # of each line: file, offset
+        self.times: list[float] = []  # of each line, by the clock of its segment
+        self.steps: list[Step] = []
+        self.checkpoints: list[tuple[int, Objects]] = []
+        self.objects: Objects = {}
+
+    def segment_of(self, line: int) -> int:
+        return bisect_right(self.starts, line) - 1
+
+    def time_of(self, line: int) -> float:
+        """When a line was written, in seconds since 1970."""
+        clock = self.clocks[self.segment_of(line)]
+        return self.times[line - 1] + (clock if clock > float("-inf") else 0.0)
+
+
 class Recording:
     """A decision log, and the boards of its moments. One viewer has one board at a time."""
 
     def __init__(self, path: Path, make_scheduler: MakeScheduler) -> None:
         self.path = path
-        self.steps: list[Step] = []
-        self.start_at = self.end_at = 0.0  # seconds since 1970
-        self.status = SourceStatus("recording", str(path), ready=False)
+        self.status = SourceStatus("recording", path.name, ready=False)
         self._make_scheduler = make_scheduler
-        self._header: Header | None = None
-        self._offsets: list[int] = []  # of each line
-        self._times: list[float] = []
-        self._end = 0  # of what has been read
-        self._checkpoints: list[tuple[int, Objects]] = []
-        self._objects: Objects = {}
+        self._index = _Index()
+        self._read: list[tuple[Path, int]] = []  # the files, and how much of each has been read
         self._gangs: dict[str, EntityKey] = {}  # uid of a pod -> its group
         self._parents: dict[EntityKey, EntityKey] = {}
-        self._offset = float("-inf")  # from the log's clock to seconds since 1970
         self._moments: dict[str, _Moment] = {}
         self._lock = asyncio.Lock()
         self._history: History | None = None
@@ -85,7 +105,7 @@ class Recording:
 
     async def ready(self) -> None:
         async with self._lock:
-            if self.path.stat().st_size != self._end:
+            if self._is_behind():
                 await asyncio.to_thread(self._read_index)
                 self.status = msgspec.structs.replace(self.status, ready=True)
 
@@ -94,7 +114,7 @@ class Recording:
         line = self._line_of(moment)
         async with self._lock:
             found = self._moments.get(viewer)
-            if found is None or found.line > line:
+            if found is None or not self._leads_to(found.line, line):
                 found = await asyncio.to_thread(self._restart, line, found)
             elif found.line < line:
                 async with found.holder.lock:
@@ -109,28 +129,35 @@ class Recording:
         await asyncio.Event().wait()
 
     async def details(self) -> dict[str, Any]:
-        return {"lines": len(self._offsets), "steps": len(self.steps)}
+        return {"lines": len(self._index.places), "steps": len(self._index.steps)}
 
     async def close(self) -> None:
         self._moments.clear()
 
     async def history(self) -> History:
-        """Samples over the whole recording; made once."""
+        """Samples over the recording; made once."""
         await self.ready()
         async with self._lock:
             if self._history is None:
                 self._history = await asyncio.to_thread(self._make_history)
             return self._history
 
-    def time_of(self, line: int) -> float:
-        """When a line was written, in seconds since 1970."""
-        return self._times[min(line, len(self._times)) - 1] + self._offset if self._times else 0.0
+    @property
+    def steps(self) -> list[Step]:
+        """The cycles that did something."""
+        index = self._index
+        return [msgspec.structs.replace(step, at=index.time_of(step.line)) for step in index.steps]
 
     def times(self) -> list[tuple[int, float]]:
         """Lines and when they were written, evenly chosen over the recording: what a slider moves over."""
-        last = len(self._offsets)
-        lines = sorted({1, last, *range(1, last, max(1, last // SLIDER_POINTS))}) if last else []
-        return [(line, self.time_of(line)) for line in lines]
+        index = self._index
+        found: list[int] = []
+        for start, first, end in zip(
+            index.starts, index.complete, (*index.starts[1:], len(index.places) + 1), strict=True
+        ):
+            lines = range(first or start, end)
+            found += [*lines[:: max(1, len(index.places) // SLIDER_POINTS)], *lines[-1:]]
+        return [(line, index.time_of(line)) for line in dict.fromkeys(found)]
 
     async def why_here(self, line: int, key: EntityKey) -> list[PlacedGroup]:
         """Why a gang went where the cycle on this line put it."""
@@ -149,34 +176,54 @@ class Recording:
 
     # --- the index ---------------------------------------------------------------------------------
 
-    def _read_index(self) -> None:
-        with self.path.open("rb") as file:
-            file.seek(self._end)
-            while (data := file.readline()).endswith(b"\n"):
-                number = len(self._offsets) + 1
-                self._index(number, self._end, _decoded(number, data))
-                self._end += len(data)
-        if self._header is None:
-            raise BadLog(f"{self.path}: it is empty or does not begin with its header")
-        self.start_at, self.end_at = self.time_of(1), self.time_of(len(self._times))
+    def _files(self) -> list[Path]:
+        """The segments, the oldest first."""
+        return [*sorted(self.path.parent.glob(f"{glob.escape(self.path.name)}.[0-9]*")), self.path]
 
-    def _index(self, number: int, offset: int, line: Line) -> None:
+    def _is_behind(self) -> bool:
+        return [(path, path.stat().st_size) for path in self._files()] != self._read
+
+    def _read_index(self) -> None:
+        """Read what is new; all of it, if the files are others than before."""
+        files, read = self._files(), dict(self._read)
+        if [path for path, _ in self._read] != files or any(path.stat().st_size < read[path] for path in files):
+            self._index, self._moments, read = _Index(), {}, {}
+        self._history = None
+        self._read = [(path, self._read_file(number, path, read.get(path, 0))) for number, path in enumerate(files)]
+        if self._index.header is None:
+            raise BadLog(f"{self.path.name} is empty or does not begin with its header")
+
+    def _read_file(self, number: int, path: Path, offset: int) -> int:
+        with path.open("rb") as file:
+            file.seek(offset)
+            while (data := file.readline()).endswith(b"\n"):  # the last line may not have been written whole
+                self._add_line(number, offset, _decoded(len(self._index.places) + 1, data))
+                offset += len(data)
+        return offset
+
+    def _add_line(self, file: int, offset: int, line: Line) -> None:
+        index = self._index
+        number = len(index.places) + 1
         if isinstance(line, Header):
-            self._header = self._header or line
-        elif self._header is None:
+            index.header, index.objects = line, {}
+            index.starts.append(number)
+            index.clocks.append(float("-inf"))
+            index.complete.append(0)
+        elif index.header is None:
             raise BadLog(f"line {number}: the log does not begin with its header")
-        self._offsets.append(offset)
-        self._times.append(line.at if not isinstance(line, Header) else (self._times[-1] if self._times else 0.0))
+        index.places.append((file, offset))
+        index.times.append(line.at if not isinstance(line, Header) else 0.0)
         if isinstance(line, LoggedEvent):
             self._learn(line)
+            if isinstance(line.event, CacheSynced):
+                index.complete[-1] = number
         elif isinstance(line, LoggedCycle):
+            index.complete[-1] = index.complete[-1] or number
             self._add_step(number, line)
-        for event in _events(line, self._objects):
-            _apply(self._objects, event)
+        for event in _events(line, index.objects):
+            _apply(index.objects, event)
         if number % CHECKPOINT_LINES == 0:
-            self._checkpoints.append((number, {kind: dict(found) for kind, found in self._objects.items()}))
-        if number == 2:
-            self._times[0] = self._times[1]
+            index.checkpoints.append((number, {kind: dict(found) for kind, found in index.objects.items()}))
 
     def _learn(self, line: LoggedEvent) -> None:
         """Remember groups of pods, and how the log's clock relates to the time of day.
@@ -188,7 +235,7 @@ class Recording:
         obj, kind = line.event.object, line.event.kind
         created = seconds_of(obj.metadata.creation_timestamp or "")
         if created:
-            self._offset = max(self._offset, created - line.at)
+            self._index.clocks[-1] = max(self._index.clocks[-1], created - line.at)
         if kind == "Pod" and (group := group_name(obj)):
             self._gangs[obj.metadata.uid] = EntityKey("PodGroup", obj.metadata.namespace, group)
         parent = getattr(getattr(obj, "spec", None), "parent_composite_pod_group_name", None)
@@ -215,8 +262,7 @@ class Recording:
         if about is None:
             return
         key, text = about
-        at = line.at + self._offset
-        self.steps.append(Step(number, at, text, *key, bound=len(binds), evicted=len(evictions)))
+        self._index.steps.append(Step(number, 0.0, text, *key, bound=len(binds), evicted=len(evictions)))
 
     def _about(
         self, binds: list[Bind], evictions: list[Evict], verdicts: list[SetCondition]
@@ -243,7 +289,7 @@ class Recording:
     # --- moments -----------------------------------------------------------------------------------
 
     def _line_of(self, moment: str) -> int:
-        last = len(self._offsets)
+        last = len(self._index.places)
         if not moment:
             return last
         if not moment.isdecimal() or not 1 <= int(moment) <= last:
@@ -252,20 +298,25 @@ class Recording:
 
     def _restart(self, line: int, before: _Moment | None) -> _Moment:
         """A new board at a line, from the nearest checkpoint. Its versions go on from those of the board before."""
-        assert self._header is not None
-        header, make = self._header, self._make_scheduler
+        index, make = self._index, self._make_scheduler
+        assert index.header is not None
+        header = index.header
         board = Board(lambda snapshot: make(header, snapshot))
         if before is not None:
             board.version = board.born = before.holder.board.version + 1
-        number, objects = max(
-            (each for each in self._checkpoints if each[0] <= line), key=lambda each: each[0], default=(0, {})
-        )
+        first = index.starts[index.segment_of(line)]
+        usable = (each for each in index.checkpoints if first <= each[0] <= line)
+        number, objects = max(usable, key=lambda each: each[0], default=(first - 1, {}))
         board.objects = {kind: dict(found) for kind, found in objects.items()}
         for _, each in self._lines(number + 1, line):
             for event in _events(each, board.objects):
                 _apply(board.objects, event)
         fill(board)
         return _Moment(BoardHolder(board), line)
+
+    def _leads_to(self, line: int, later: int) -> bool:
+        """Whether a board goes from one line to another by taking in what lies between."""
+        return line <= later and self._index.segment_of(line) == self._index.segment_of(later)
 
     def _advance(self, moment: _Moment, line: int) -> None:
         board = moment.holder.board
@@ -276,32 +327,38 @@ class Recording:
         fill(board)
 
     def _make_history(self) -> History:
-        history = History()
-        moment = self._restart(1, None)
+        """Samples over the newest segment."""
+        history, index = History(), self._index
+        first, last = index.complete[-1] or index.starts[-1], len(index.places)
+        moment = self._restart(first, None)
         board = moment.holder.board
-        last = len(self._offsets)
-        every = max(1, last // SAMPLES)
-        for number, line in self._lines(2, last):
+        for kind, found in board.objects.items():
+            for obj in found.values():
+                history.observe(ObjectUpdated(kind, obj), board)
+        every = max(1, (last - first) // SAMPLES)
+        for number, line in self._lines(first + 1, last):
             for event in _events(line, board.objects):
                 board.apply(event)
                 history.observe(event, board)
             if number % every == 0 or number == last:
                 fill(board)
-                history.sample(board, self.time_of(number))
+                history.sample(board, index.time_of(number))
         return history
 
     def _line(self, number: int) -> Line:
-        if not 1 <= number <= len(self._offsets):
+        if not 1 <= number <= len(self._index.places):
             raise ViewFailure(f"there is no line {number}")
         return next(line for _, line in self._lines(number, number))
 
     def _lines(self, first: int, last: int) -> Iterator[tuple[int, Line]]:
+        """Lines of one segment."""
         if first > last:
             return
-        with self.path.open("rb") as file:
-            file.seek(self._offsets[first - 1])
+        file, offset = self._index.places[first - 1]
+        with self._read[file][0].open("rb") as lines:
+            lines.seek(offset)
             for number in range(first, last + 1):
-                yield number, _decoded(number, file.readline())
+                yield number, _decoded(number, lines.readline())
 
 
 def _decoded(number: int, data: bytes) -> Line:

@@ -52,7 +52,10 @@ def explanation(found: Explanation, rights: Rights) -> Explanation:
         found,
         holders=_holders(found.holders, rights),
         suggestions=tuple(_suggestion(each, rights) for each in found.suggestions),
-        preemption=found.preemption if _sees_all(rights) else _without_names(found.preemption),
+        preemption=found.preemption
+        if _sees_all(rights)
+        else _without_names(found.preemption, "Preemption was considered"),
+        reservation=found.reservation if _sees_all(rights) else _without_names(found.reservation, "Room is kept"),
     )
 
 
@@ -70,8 +73,8 @@ def _sees_all(rights: Rights) -> bool:
     return {"Pod", "PodGroup", "CompositePodGroup"} <= rights.everywhere
 
 
-def _without_names(text: str) -> str:
-    return "" if not text else "Preemption was considered; the pods it is about are not all yours to see"
+def _without_names(text: str, instead: str) -> str:
+    return f"{instead}; whom it is about is not all yours to see" if text else ""
 
 
 def _holders(holders: tuple[Holder, ...], rights: Rights) -> tuple[Holder, ...]:

@@ -91,6 +91,7 @@ class SnapshotSource:
     async def at(self, moment: str, viewer: str = "") -> BoardHolder:
         if self._holder is None:
             board = Board()
+            board.changeable = self._snapshot.changeable
             board.load((event.kind, event.object) for event in self._snapshot.events())
             holder = BoardHolder(board)
             await holder.ask(fill)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.scheduler.cache.arrays import ChangeLog, grown, with_rows
+from muster.scheduler.cache.arrays import ChangeLog, grown, present_ids, with_rows
 
 
 def test_a_log_says_which_slots_changed_since():
@@ -51,3 +51,8 @@ def test_a_log_that_grew_still_has_its_first_entries():
 
     assert log.since(0).tolist() == list(range(5000))
     assert log.since(4998).tolist() == [4998, 4999]
+
+
+def test_present_ids_are_distinct_ascending_and_above_zero():
+    assert present_ids(np.array([3, 0, 1, 3], dtype=np.int32)).tolist() == [1, 3]
+    assert present_ids(np.array([], dtype=np.int32)).tolist() == []

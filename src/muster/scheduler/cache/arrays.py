@@ -35,6 +35,12 @@ def with_rows(array: Ints, rows: int) -> Ints:
     return out
 
 
+def present_ids(ids: Ids) -> Ints:
+    """The distinct ids above 0, ascending. Ids are small; `np.unique` would sort, and import much at its first call."""
+    present = np.flatnonzero(np.bincount(ids))
+    return present[present > 0]
+
+
 class ChangeLog:
     """Slots in the order in which they changed, so that a reader can recompute only those.
 

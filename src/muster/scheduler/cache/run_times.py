@@ -6,8 +6,10 @@ A deadline is enforced by the kubelet; a duration is the owner's word. Where bot
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from muster.api import durations
 from muster.api.types import Pod
@@ -43,6 +45,8 @@ def expected_duration(pod: Pod) -> float | None:
 def longest_run(pod: Pod) -> float | None:
     """For how many seconds the pod runs at most, as far as it is known."""
     expected, deadline = expected_duration(pod), pod.spec.active_deadline_seconds
+    if expected is None and deadline is None:
+        return None
     found = [float(limit) for limit in (expected, deadline) if limit is not None]
     return min(found, default=None)
 
@@ -85,3 +89,42 @@ def stays(pod: Pod) -> bool:
     return any(
         owner.controller and owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references or ()
     )
+
+
+class PodTimes(NamedTuple):
+    """What is known about one pod on a node."""
+
+    started: float
+    end: float | None
+    overstays_from: float  # infinity without an end
+    leaving: bool  # it is being deleted
+    stays: bool
+
+
+class RunTimes:
+    """The times of pods, computed once for each form of a pod that has started."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Pod, PodTimes]] = {}
+
+    def of(self, pod: Pod, now: float) -> PodTimes:
+        """The times of a pod on a node; one that has not started yet starts now."""
+        known = self._known.get(pod.metadata.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        started, end = started_at(pod), end_of(pod, now)
+        until = overstays_from(pod, now) if end is not None else None
+        times = PodTimes(
+            now if started is None else started,
+            end,
+            math.inf if until is None else until,
+            pod.metadata.deletion_timestamp is not None,
+            stays(pod),
+        )
+        if started is not None:
+            self._known[pod.metadata.uid] = (pod, times)
+        return times
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._known.pop(uid, None)

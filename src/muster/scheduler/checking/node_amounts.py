@@ -59,6 +59,7 @@ class NodeAmounts:
         self._requested: dict[int, tuple[list[Pod], Amounts]] = {}
         self._allocatable: dict[str, tuple[Node, Amounts]] = {}
         self._shapes: dict[int, ShapeAmounts] = {}
+        self._of_containers: dict[int, tuple[object, Amounts]] = {}  # by id(), of pods that are nothing but containers
 
     def shape(self, pod: Pod) -> ShapeAmounts:
         """The amounts of a pod. Plans name one pod per shape, so the same objects come again and again."""
@@ -76,15 +77,34 @@ class NodeAmounts:
             return {"pods": 0}
         pods = [entry.pod for entry in here.values()]
         if evicted and not evicted.isdisjoint(here):
-            return _total(entry.pod for uid, entry in here.items() if uid not in evicted)
+            return self._add({"pods": 0}, (entry.pod for uid, entry in here.items() if uid not in evicted))
         known = self._requested.get(slot)
         if known is not None and known[0] == pods:
             return known[1]
         # Pods mostly come one after the other: continue from the sum of those that were there.
         before = len(known[0]) if known is not None and known[0] == pods[: len(known[0])] else 0
         total = dict(known[1]) if known is not None and before else {"pods": 0}
-        self._requested[slot] = (pods, _add(total, pods[before:]))
+        self._requested[slot] = (pods, self._add(total, pods[before:]))
         return total
+
+    def _add(self, total: Amounts, pods: Iterable[Pod]) -> Amounts:
+        for pod in pods:
+            total["pods"] += 1
+            for name, amount in self._requests(pod).items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    def _requests(self, pod: Pod) -> Amounts:
+        """`requests`, computed once for all pods that refer to the very same containers."""
+        containers = pod.spec.containers
+        if pod.spec.init_containers or pod.spec.resources or pod.spec.overhead:
+            return requests(pod)
+        known = self._of_containers.get(id(containers))
+        if known is None or known[0] is not containers:
+            if len(self._of_containers) > MOST_SHAPES:
+                self._of_containers.clear()
+            known = self._of_containers[id(containers)] = (containers, requests(pod))
+        return known[1]
 
     def allocatable(self, node: Node) -> Amounts:
         """What a node has for pods."""
@@ -92,18 +112,6 @@ class NodeAmounts:
         if known is None or known[0] is not node:
             known = self._allocatable[node.metadata.name] = (node, numbers(node.status.allocatable))
         return known[1]
-
-
-def _total(pods: Iterable[Pod]) -> Amounts:
-    return _add({"pods": 0}, pods)
-
-
-def _add(total: Amounts, pods: Iterable[Pod]) -> Amounts:
-    for pod in pods:
-        total["pods"] += 1
-        for name, amount in requests(pod).items():
-            total[name] = total.get(name, 0) + amount
-    return total
 
 
 def requests(pod: Pod) -> Amounts:

@@ -137,6 +137,7 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     state.nominations.remove(member.uid)
     state.preemptions.forget_pod(member.uid)
     state.reservations.forget_pod(member.uid)
+    state.run_times.forget(member.uid)
     requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
     if member.group is not None:
         state.checks.members_changed(member.group.key)

@@ -33,7 +33,7 @@ WAITING = frozenset((EntityState.ACTIVE, EntityState.BACKOFF, EntityState.UNSCHE
 FAILED = ("Unschedulable", "PlacementNotGuaranteed")  # outcomes that a condition says
 
 INTERVAL = 1.0  # seconds between two computations
-CELLS_PER_SECOND = 50_000  # nodes times placements: what a computation may take of every second
+CELLS_PER_SECOND = 50_000  # pods, and nodes times placements: a computation is followed by a pause in proportion
 MOST_TRIED = 16  # groups for which a place is looked for in one computation
 
 MADE, MOVED, ENDED, OVERSTAYED = "made", "moved", "ended", "overstayed"
@@ -59,7 +59,7 @@ def review(state: SchedulerState, now: float) -> Iterator[Decision]:
     before = {each.entity: each for each in reservations}
     reservations.replace_all(found)
     reservations.asked, reservations.version = False, state.version
-    pace = placements * len(state.cluster.index) / CELLS_PER_SECOND
+    pace = (len(state.cluster.pods) + placements * len(state.cluster.index)) / CELLS_PER_SECOND
     reservations.not_before = now + max(INTERVAL, pace)
     reservations.due = min(_times(state, now), default=None)
     yield from _report_changes(state, before)

@@ -11,13 +11,14 @@ halving the number of its nodes takes.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from muster.scheduler.cache.arrays import Ints
-from muster.scheduler.cache.run_times import end_of, overstays_from, started_at, stays
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Member, entity_key
 from muster.scheduler.interface.keys import EntityKey
@@ -33,8 +34,7 @@ MOST_DOMAINS = 4
 Seats = Iterable[tuple[Shape, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """A running pod that will leave, when it started, and when it ends if that is known."""
 
     uid: str
@@ -88,26 +88,25 @@ def known_start(state: SchedulerState, key: EntityKey, request: GroupRequest, ke
 
 
 def _holders(state: SchedulerState, key: EntityKey, now: float) -> list[Holder]:
-    """The pods that may leave, the one that started first first."""
+    """The pods that may leave."""
+    members, times_of = state.forest.members, state.run_times.of
     found: list[Holder] = []
     for uid, entry in state.cluster.pods.items():
-        member = state.forest.members.get(uid)
-        if member is None or entry.slot < 0 or stays(member.pod) or entity_key(member) == key:
+        member = members.get(uid)
+        if member is None or entry.slot < 0:
             continue
-        started = started_at(member.pod)
-        end = promised_end(state, member, now)
-        found.append(Holder(uid, entry.slot, now if started is None else started, end))
-    return sorted(found, key=lambda holder: (holder.started, holder.uid))
+        times = times_of(member.pod, now)
+        if times.stays or (member.group is not None and entity_key(member) == key):
+            continue
+        end = times.end
+        if end is not None and not (now < times.overstays_from and (times.leaving or _is_believed(state, member))):
+            end = None
+        found.append(Holder(uid, entry.slot, times.started, end))
+    return found
 
 
-def promised_end(state: SchedulerState, member: Member, now: float) -> float | None:
-    """When a running pod is gone, if that is known and believed."""
-    pod = member.pod
-    until = overstays_from(pod, now)
-    if until is None or until <= now:
-        return None
-    leaving = pod.metadata.deletion_timestamp is not None
-    return end_of(pod, now) if leaving or state.reservations.believes(owner_of(member)) else None
+def _is_believed(state: SchedulerState, member: Member) -> bool:
+    return not state.reservations.distrusts or state.reservations.believes(owner_of(member))
 
 
 class _Search:
@@ -140,13 +139,17 @@ class _Search:
             self.trial.undo(mark)
 
     def _first(self, count: int, gone: Callable[[int], Sequence[Holder]]) -> Place | None:
-        """The place in the smallest of `count` growing sets of pods in which there is one."""
+        """The place in the smallest of `count` growing sets of pods in which there is one.
+
+        Sets are tried in steps that double, because few pods have to leave as a rule, and then halved.
+        """
         if count == 0:
             return None
-        low, high = 0, count - 1
-        placed = self._placed(gone(high))
-        if placed is None:
-            return None
+        low, high = 0, 0
+        while (placed := self._placed(gone(high))) is None:
+            if high == count - 1:
+                return None
+            low, high = high + 1, min(2 * high + 1, count - 1)
         while low < high:
             middle = (low + high) // 2
             found = self._placed(gone(middle))
@@ -160,15 +163,17 @@ class _Search:
 
     def _by_ends(self) -> Place | None:
         """First the earliest end after which there is a place; then as few nodes as possible, the earliest first."""
-        known = [(holder.end, holder) for holder in self.holders if holder.end is not None]
-        ends = sorted({end for end, _ in known})
-        first = self._first(len(ends), lambda index: [holder for end, holder in known if end <= ends[index]])
-        if first is None or first.start is None:
+        known = sorted(((h.end, h.uid, h) for h in self.holders if h.end is not None), key=lambda each: each[:2])
+        times = [end for end, _, _ in known]
+        ends = sorted(set(times))
+        ordered = [holder for _, _, holder in known]
+        first = self._first(len(ends), lambda index: ordered[: bisect_right(times, ends[index])])
+        start = first.start if first is not None else None
+        if start is None:
             return None
         on_slot: dict[int, list[tuple[float, Holder]]] = {}
-        for end, holder in known:
-            if end <= first.start:
-                on_slot.setdefault(holder.slot, []).append((end, holder))
+        for end, _, holder in known[: bisect_right(times, start)]:
+            on_slot.setdefault(holder.slot, []).append((end, holder))
         names = self.cluster.names
         slots = sorted(on_slot, key=lambda slot: (max(end for end, _ in on_slot[slot]), names[slot]))
         fewest = self._first(

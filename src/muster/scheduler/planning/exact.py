@@ -1,10 +1,11 @@
-"""Exact answers to a packing instance: bounds first, then a complete search (pattern formulation of bin packing).
+"""Exact answers to a packing instance: prices first, then a complete search (pattern formulation of bin packing).
 
 Equal nodes form a class. A pattern is a maximal set of pods that one node of a class can take; every packing is
-covered by a choice of one pattern per node. Two things follow:
+covered by a choice of one pattern per node. Three things follow:
 
 - For any weights of the item types, the pods that fit weigh at most as much as the best patterns of all nodes
-  together. Weights for which the needed pods weigh more are a dual certificate of infeasibility.
+  together. Weights for which the needed pods weigh more are a dual certificate of infeasibility. `prices` finds them.
+- At the same prices most nodes have one best pattern; `pattern_search` decides the others together.
 - Trying, class by class, every number of nodes for every pattern is a complete search. Failed states are remembered,
   and a state that needs no less than a failed one fails too.
 """
@@ -12,40 +13,22 @@ covered by a choice of one pattern per node. Two things follow:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.scheduler.placement.budget import Budget, Pausing
-from muster.scheduler.planning.first_fit import finish
 from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
+from muster.scheduler.planning.pattern_search import PatternSearch
+from muster.scheduler.planning.patterns import PatternTable, pattern_table
+from muster.scheduler.planning.prices import LAST_LEVEL, ROUNDING_LEVEL, PriceSearch
 
-Floats = NDArray[np.float64]
-
-# A step is about 40 microseconds of work: so many patterns are generated, or classes evaluated, in one.
-PATTERNS_PER_STEP = 8
-
-
-CLASSES_PER_STEP = 8
-
-
-SEARCH_COST = 2  # steps for one state of the complete search
-
-
-MAX_PATTERNS = 4000
+SEARCH_COST = 2  # steps for one state of the complete search, which are about 40 microseconds of work each
 
 
 MAX_DEPTH = 200
-
-
-ROUNDS = 60  # of the weight update
-
-
-WARM_UP = 20  # rounds whose patterns are not averaged into the fractional packing
-
-
-KEPT_PARTS = (1.0, 0.8, 0.5)  # of the fractional packing that rounding starts from
 
 
 MOST_REMEMBERED = 64  # failed states for one class, pattern and number of nodes
@@ -73,6 +56,15 @@ class BudgetSpent:
     """The budget, or the limit on patterns, was reached first."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxed:
+    """An instance that prices do not refute."""
+
+    instance: PackingInstance
+    patterns: PatternTable
+    weights: Ints
+
+
 Answer = NDArray[np.int64] | DualCertificate | Exhausted | BudgetSpent
 
 
@@ -88,96 +80,51 @@ Bound = tuple[tuple[int, ...], list[int], list[int]]  # weights, best of each cl
 def decide(instance: PackingInstance, budget: Budget) -> Pausing[Answer]:
     """Counts per type and node; or a dual certificate; or the record of a complete search; or that the budget ended."""
     before = budget.spent
-    classes, member_of, sizes = _classes(instance)
-    patterns = _patterns(instance, classes, budget)
+    patterns = pattern_table(instance, budget)
     if patterns is None:
-        certificate = _coarse(instance)
-        return certificate or BudgetSpent()
-    cover = _Cover(instance, patterns, sizes, budget)
+        return _coarse(instance) or BudgetSpent()
+    cover = _Cover(instance, patterns, budget)
     certificate = cover.certificate()
     if certificate is not None:
         return certificate
-    rounded = cover.round(member_of)
-    if rounded is not None:
-        return rounded
-    found = yield from cover.search(0, 0, int(sizes[0]) if len(sizes) else 0, tuple(instance.counts), 0)
+    need = np.asarray(instance.preferred, dtype=np.int64)  # where a PodGroup may choose, those that it prefers
+    answer = yield from _by_prices(cover, PriceSearch(patterns, need, budget))
+    if answer is not None:
+        return answer
+    found = yield from cover.search(0, 0, int(patterns.sizes[0]) if patterns.classes else 0, tuple(instance.counts), 0)
     if found:
-        return cover.placement(member_of)
-    return BudgetSpent() if cover.gave_up else Exhausted(len(sizes), budget.spent - before)
+        return cover.placement(cover.taken())
+    return BudgetSpent() if cover.gave_up else Exhausted(patterns.classes, budget.spent - before)
 
 
-def _classes(instance: PackingInstance) -> tuple[Ints, Ints, Ints]:
-    """One representative node per class, the class of each node, and the size of each class."""
-    columns = np.vstack((instance.free, instance.fits.astype(np.int64)))
-    order = np.lexsort(columns[::-1])
-    ordered = columns[:, order]
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
-    member_of = np.zeros(len(order), dtype=np.int64)
-    member_of[order] = np.cumsum(fresh) - 1
-    return order[fresh], member_of, np.bincount(member_of)
-
-
-def _patterns(instance: PackingInstance, classes: Ints, budget: Budget) -> list[Ints] | None:
-    """The maximal patterns of every class, or None when there are too many."""
-    requests = [tuple(int(v) for v in row) for row in instance.requests]
-    limits = instance.counts
-    found: list[Ints] = []
-    total = 0
-    for node in classes:
-        free = [int(v) for v in instance.free[:, node]]
-        usable = [at for at in range(instance.types) if instance.fits[at, node]]
-        usable.sort(key=lambda at: -sum(requests[at]))
-        generator = _PatternGenerator(requests, limits, usable, instance.types)
-        generator.fill(0, free, [0] * instance.types)
-        if generator.overflow:
+def _by_prices(cover: _Cover, search: PriceSearch) -> Pausing[Ints | DualCertificate | None]:
+    """A packing, or a certificate, from prices: first from rough ones, which are enough where there is room."""
+    for last, thorough in ((ROUNDING_LEVEL, False), (LAST_LEVEL, True)):
+        prices = yield from search.run(last)
+        if prices is None:
             return None
-        total += len(generator.found)
-        if not budget.spend(1 + len(generator.found) // PATTERNS_PER_STEP) or total > MAX_PATTERNS:
-            return None
-        found.append(np.array(generator.found, dtype=np.int64).reshape(len(generator.found), instance.types))
-    return found
+        certificate = cover.weigh(prices.weights)
+        if certificate is not None:
+            return certificate
+        taken = yield from PatternSearch(cover.patterns, search.need, prices, cover.budget).run(thorough=thorough)
+        if taken is not None:
+            return cover.placement(taken)
+    return None
 
 
-class _PatternGenerator:
-    """Generates the maximal patterns of one node."""
-
-    def __init__(self, requests: list[tuple[int, ...]], limits: list[int], usable: list[int], types: int) -> None:
-        self.requests, self.limits, self.usable, self.types = requests, limits, usable, types
-        self.found: list[tuple[int, ...]] = []
-        self.visits = 0
-        self.overflow = False
-
-    def fill(self, position: int, free: list[int], pattern: list[int]) -> None:
-        """Extend a pattern by every count of the types from `position` on."""
-        self.visits += 1
-        if self.visits > MAX_PATTERNS:
-            self.overflow = True
-        if self.overflow:
-            return
-        if position == len(self.usable):
-            if not self._can_grow(free, pattern):
-                self.found.append(tuple(pattern))
-            return
-        at = self.usable[position]
-        most = self._most(at, free)
-        # The last type takes all it can: fewer would not be maximal.
-        least = most if position == len(self.usable) - 1 else 0
-        request = self.requests[at]
-        for count in range(most, least - 1, -1):
-            pattern[at] = count
-            self.fill(position + 1, [f - count * r for f, r in zip(free, request, strict=True)], pattern)
-        pattern[at] = 0
-
-    def _most(self, at: int, free: list[int]) -> int:
-        most = self.limits[at]
-        for have, take in zip(free, self.requests[at], strict=True):
-            if take:
-                most = min(most, have // take)
-        return max(most, 0)
-
-    def _can_grow(self, free: list[int], pattern: list[int]) -> bool:
-        return any(pattern[at] < self.limits[at] and self._most(at, free) > 0 for at in self.usable)
+def relax(instance: PackingInstance, budget: Budget) -> Pausing[Relaxed | DualCertificate | None]:
+    """The patterns and prices of an instance, or the certificate that they are; nothing is packed."""
+    patterns = pattern_table(instance, budget)
+    if patterns is None:
+        return _coarse(instance)
+    cover = _Cover(instance, patterns, budget)
+    certificate = cover.certificate()
+    if certificate is not None:
+        return certificate
+    prices = yield from PriceSearch(patterns, np.asarray(instance.preferred, dtype=np.int64), budget).run(LAST_LEVEL)
+    if prices is None:
+        return None
+    return cover.weigh(prices.weights) or Relaxed(instance, patterns, prices.weights)
 
 
 def _coarse(instance: PackingInstance) -> DualCertificate | None:
@@ -216,92 +163,46 @@ class _Cover:
     """The covering problem: how many nodes of each class take which pattern, so that together they cover the need."""
 
     instance: PackingInstance
-    patterns: list[Ints]
-    sizes: Ints
+    patterns: PatternTable
     budget: Budget
     gave_up: bool = False
     chosen: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])  # class, pattern, nodes
     failed: dict[State, list[Counts]] = field(default_factory=dict[State, list[Counts]])
     bounds: list[Bound] = field(default_factory=list[Bound])
-    usage: list[Floats] = field(default_factory=list[Floats])  # nodes per pattern, averaged over the rounds
 
     def certificate(self) -> DualCertificate | None:
-        """Weights under which the need weighs more than the nodes hold, if any are found."""
-        instance = self.instance
-        types = instance.types
-        candidates = [tuple(int(at == other) for other in range(types)) for at in range(types)]
-        candidates += [tuple(int(v) for v in instance.requests[:, row]) for row in range(instance.free.shape[0])]
-        for weights in candidates:
-            certificate = self._weigh(weights)
+        """Simple weights under which the need weighs more than the nodes hold: each type alone, each resource."""
+        types = self.instance.types
+        for weights in np.vstack((np.eye(types, dtype=np.int64), self.instance.requests.T)):
+            certificate = self.weigh(weights)
             if certificate is not None:
                 return certificate
-        return self._update_weights()
-
-    def _weigh(self, weights: tuple[int, ...]) -> DualCertificate | None:
-        best = [int((found @ np.array(weights, dtype=np.int64)).max(initial=0)) for found in self.patterns]
-        suffix = [0]
-        for value, size in zip(reversed(best), reversed(self.sizes.tolist()), strict=True):
-            suffix.append(suffix[-1] + value * size)
-        suffix.reverse()
-        required = weight_of_need(self.instance, weights, self.instance.counts)
-        if suffix[0] < required:
-            return DualCertificate(weights, suffix[0], required)
-        self.bounds.append((weights, best, suffix))
         return None
 
-    def _update_weights(self) -> DualCertificate | None:
-        """Multiplicative weights: raise the weight of what the best patterns leave uncovered, and evaluate again."""
-        instance = self.instance
-        if not self.patterns or instance.types < 2:
-            return None
-        stacked = np.vstack(self.patterns)
-        starts = np.concatenate(([0], np.cumsum([len(found) for found in self.patterns])[:-1]))
-        need = np.maximum(np.asarray(instance.preferred, dtype=np.float64), 0.5)
-        weights = 1.0 / need
-        self.usage = [np.zeros(len(found)) for found in self.patterns]
-        tightest, kept = np.inf, None
-        for turn in range(ROUNDS):
-            if not self.budget.spend(1 + len(self.patterns) // CLASSES_PER_STEP):
-                return None
-            values = stacked @ weights
-            best = np.maximum.reduceat(values, starts)
-            ratio = float(best @ self.sizes) / float(weights @ need)
-            if ratio < tightest:
-                tightest, kept = ratio, weights
-            cover = np.zeros(instance.types)
-            for at, (start, found) in enumerate(zip(starts, self.patterns, strict=True)):
-                best_here = int(np.argmax(values[start : start + len(found)]))
-                cover += self.sizes[at] * found[best_here]
-                if turn >= WARM_UP:
-                    self.usage[at][best_here] += self.sizes[at] / (ROUNDS - WARM_UP)
-            weights = weights * np.exp((1.0 - cover / need).clip(-2, 1) * (2.0 / (2 + turn)))
-            weights /= weights.max()
-        scaled = tuple(round(float(w) * 100_000) for w in kept / kept.max()) if kept is not None else ()
-        return self._weigh(scaled) if scaled else None
-
-    def round(self, member_of: Ints) -> Ints | None:
-        """Round the fractional packing: keep the whole parts and place the rest by first fit."""
-        for keep in KEPT_PARTS if self.usage else ():
-            if self.budget.exhausted:
-                return None
-            self.chosen = []
-            for at, used in enumerate(self.usage):
-                whole = np.floor(used * keep + 1e-9).astype(np.int64)
-                self.chosen += [(at, int(index), int(whole[index])) for index in np.flatnonzero(whole)]
-            start = self.placement(member_of)
-            self.chosen = []
-            placed = finish(self.instance, start, self.instance.counts, self.budget)
-            if placed is not None:
-                return placed
+    def weigh(self, weights: Ints) -> DualCertificate | None:
+        """The certificate that weights are; else they are one more bound for the complete search."""
+        self.budget.spend_cells(self.patterns.cells)
+        best: list[int] = self.patterns.best(self.patterns.table @ weights).tolist()
+        sizes: list[int] = self.patterns.sizes.tolist()
+        # Amounts of thousands of nodes can exceed 64 bits together.
+        suffix = list(
+            accumulate((value * size for value, size in zip(best[::-1], sizes[::-1], strict=True)), initial=0)
+        )
+        suffix.reverse()
+        plain = tuple(int(weight) for weight in weights)
+        required = weight_of_need(self.instance, plain, self.instance.counts)
+        if suffix[0] < required:
+            return DualCertificate(plain, suffix[0], required)
+        self.bounds.append((plain, best, suffix))
         return None
 
     def search(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> Pausing[bool]:
         """Whether the nodes from this one on can cover the counts; patterns before `first` are not used again."""
         if self._done(counts):
             return True
-        while left == 0 and at + 1 < len(self.patterns):
+        while left == 0 and at + 1 < self.patterns.classes:
             at, first = at + 1, 0
-            left = int(self.sizes[at])
+            left = int(self.patterns.sizes[at])
         if left == 0 or self.gave_up:
             return False
         if depth > MAX_DEPTH or not self.budget.spend(SEARCH_COST):
@@ -323,7 +224,7 @@ class _Cover:
 
     def _branch(self, at: int, first: int, left: int, counts: tuple[int, ...], depth: int) -> Pausing[bool]:
         """Every next pattern and every number of nodes for it, the most first; the last pattern takes the rest."""
-        found: list[list[int]] = self.patterns[at].tolist()
+        found: list[list[int]] = self.patterns.of_class(at).tolist()
         for index in range(first, len(found)):
             pattern, last = found[index], index == len(found) - 1
             useful = max((-(-have // take) for have, take in zip(counts, pattern, strict=True) if take), default=0)
@@ -356,22 +257,27 @@ class _Cover:
                 return True
         return False
 
-    def placement(self, member_of: Ints) -> Ints:
-        """From chosen patterns to counts per type and node, cut down to what is needed."""
-        instance = self.instance
-        placed = np.zeros((instance.types, len(instance.nodes)), dtype=np.int64)
-        left = list(instance.counts)
-        missing = list(instance.needs)
-        queues = {at: list(np.flatnonzero(member_of == at)) for at in {entry[0] for entry in self.chosen}}
+    def taken(self) -> Ints:
+        """How many nodes take each pattern, as chosen by the complete search; the first pattern where it chose none."""
+        found = np.zeros(len(self.patterns.table), dtype=np.int64)
         for at, index, nodes in self.chosen:
-            pattern = self.patterns[at][index].tolist()
-            for _ in range(nodes):
-                node = queues[at].pop()
-                for kind, amount in enumerate(pattern):
-                    owner = instance.owner[kind]
-                    count = min(amount, left[kind], missing[owner] if owner >= 0 else amount)
-                    placed[kind, node] = count
-                    left[kind] -= count
-                    if owner >= 0:
-                        missing[owner] -= count
+            found[int(self.patterns.starts[at]) + index] += nodes
+        idle = self.patterns.sizes - np.add.reduceat(found, self.patterns.starts)
+        found[self.patterns.starts] += idle
+        return found
+
+    def placement(self, taken: Ints) -> Ints:
+        """From patterns to counts per type and node, cut down to what is needed."""
+        instance, patterns = self.instance, self.patterns
+        in_classes = np.argsort(patterns.member_of, kind="stable")
+        pattern_of = np.empty(len(instance.nodes), dtype=np.int64)
+        pattern_of[in_classes] = np.repeat(np.arange(len(taken)), taken)
+        placed = np.ascontiguousarray(patterns.table[pattern_of].T)
+        missing = list(instance.needs)
+        for at, owner in enumerate(instance.owner):
+            wanted = instance.counts[at] if owner < 0 else min(instance.counts[at], missing[owner])
+            before = np.cumsum(placed[at]) - placed[at]
+            placed[at] = np.clip(wanted - before, 0, placed[at])
+            if owner >= 0:
+                missing[owner] -= int(placed[at].sum())
         return placed

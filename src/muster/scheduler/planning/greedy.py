@@ -40,6 +40,12 @@ WORTH_COUNTING = 16  # members from which on counting costs less than placing th
 PODS_PER_STEP = 16
 
 
+STEPS_PER_BATCH = 8  # for placing pods of one shape in one domain
+
+
+MOST_IN_VAIN = 400  # steps for pods that are placed and taken back, before the search takes over
+
+
 Search = Callable[[GroupRequest, "Mask | None"], bool]
 
 
@@ -52,6 +58,7 @@ class Greedy:
         self.evaluated = evaluated
         self._minimum_shares: dict[GroupRequest, float] = {}
         self._shares: dict[Shape, float] = {}
+        self._in_vain = 0  # steps for pods that were placed and taken back
 
     # --- minima ----------------------------------------------------------------------------------
 
@@ -155,7 +162,8 @@ class Greedy:
         best: tuple[int, int] | None = None
         compared = 0
         for tried, (_, value) in enumerate(order[:MOST_DOMAINS_TRIED]):
-            if tried and not self.budget.spend():  # what succeeds at once costs nothing, however large the tree
+            # What succeeds at once costs nothing, however large the tree.
+            if tried and (not self.budget.spend() or self._tried_enough(request)):
                 break
             outcome = self._try_domain(request, value, domains, capacity, last=len(order) == 1)
             if outcome is None:
@@ -168,6 +176,10 @@ class Greedy:
             if compared >= MOST_DOMAINS_COMPARED:
                 break
         return best is not None and self._place_in_domain(request, best[1], domains)
+
+    def _tried_enough(self, request: GroupRequest) -> bool:
+        """Whether so much was placed in vain that the search, which counts first, is the better way."""
+        return self._in_vain > MOST_IN_VAIN and not self._depend_on_pods([request])
 
     def _counts_are_exact(self, leaf: PodGroupRequest) -> bool:
         return len(leaf.identical) == 1 and self.placement.trial.independent(leaf.identical[0].shape)
@@ -184,7 +196,9 @@ class Greedy:
         placement = self.placement
         mark = placement.mark()
         if not self._place_in_domain(request, value, domains):
-            self.budget.spend(placement.placed_since(mark) // PODS_PER_STEP)
+            cost = STEPS_PER_BATCH * placement.batches_since(mark) + placement.placed_since(mark) // PODS_PER_STEP
+            self.budget.spend(cost)
+            self._in_vain += cost
             placement.undo(mark)
             return None
         if last or placement.placed_since(mark) >= capacity.pods[value]:

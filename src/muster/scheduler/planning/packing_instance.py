@@ -19,9 +19,9 @@ from muster.scheduler.placement.request import IdenticalPods, PodGroupRequest
 from muster.scheduler.planning.node_matrix import Ints, Mask, NodeMatrix, NodeSet, count_seats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class ScopedRequest:
-    """A PodGroup and the nodes of its domains: `need` of its pods must be placed there."""
+    """A PodGroup and the nodes of its domains: `need` of its pods must be placed there. Both count by identity."""
 
     request: PodGroupRequest
     nodes: NodeSet

@@ -173,7 +173,7 @@ class ShortageFinder:
         """The proof that a complete search which found nothing amounts to."""
         if last.counted:
             return self._counting(request, nodes)
-        if last.certificate is not None and not _has_choices(request):
+        if last.certificate is not None and (last.relaxed or not _has_choices(request)):
             proof = self._weights(request, last, shortages)
             if proof is not None:
                 return proof

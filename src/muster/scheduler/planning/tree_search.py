@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
 from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, open_leaves
-from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, decide
+from muster.scheduler.planning.domain_search import Competing, Refuted, find_domains, needed_leaves
+from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Relaxed, decide, relax
 from muster.scheduler.planning.first_fit import pack
 from muster.scheduler.planning.node_matrix import NodeMatrix, NodeSet
 from muster.scheduler.planning.packing_instance import PackedPods, PackingInstance, ScopedRequest
@@ -31,6 +33,9 @@ INSTANCE_COST = 5
 
 
 DEEPEST = 250  # decisions one after the other
+
+
+MOST_ASSIGNMENTS = 8  # sets of competing groups for which domains are searched together
 
 
 ChosenDomain = tuple[GroupRequest, int]  # a constrained group and the value id of its domain
@@ -54,10 +59,11 @@ class NotFound:
 
     complete: bool
     counted: bool = False  # counting each PodGroup alone was enough
-    certificate: tuple[PackingInstance, DualCertificate] | None = None
+    certificate: Refuted | None = None
     classes: int = 0
     tried_domains: int = 0
     orders: int = 0
+    relaxed: bool = False  # the certificate holds for the whole request, whatever domains are chosen
 
 
 @dataclass(slots=True)
@@ -69,11 +75,13 @@ class TreeSearch:
     gave_up: bool = False
     tried_domains: int = 0
     classes: int = 0
-    certificate: tuple[PackingInstance, DualCertificate] | None = None
+    certificate: Refuted | None = None
     _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict[tuple[object, NodeSet], bool])
     _numbers: dict[object, int] = field(default_factory=dict[object, int])
     _failed: set[object] = field(default_factory=set[object])
     _packed: dict[object, Packing | None] = field(default_factory=dict[object, Packing | None])
+    _relaxations: dict[object, Relaxed | Refuted | None] = field(default_factory=dict[object, Relaxed | Refuted | None])
+    _assigned: set[object] = field(default_factory=set[object])
     _symmetry: DomainSymmetry = field(init=False)
     _bounds: DomainBounds = field(init=False)
 
@@ -86,15 +94,18 @@ class TreeSearch:
         domains: list[ChosenDomain] = []
         if not self.fits_alone(request, nodes):
             return NotFound(complete=True, counted=True)
-        fits = yield from self._fits_without_domains(request, nodes)
-        if not fits:
-            return NotFound(complete=True, classes=self.classes)
+        refuted = yield from self._refuted_without_domains(request, nodes)
+        if refuted is not None:
+            return NotFound(complete=True, certificate=refuted, relaxed=True)
         scoped = yield from self._run(((request, nodes, False),), (), domains)
         if scoped is None:
             return NotFound(not self.gave_up, False, self.certificate, self.classes, self.tried_domains)
         packed: list[PackedPods] = []
         for part in _components(scoped):
-            packed += yield from self._packed_pods(part)
+            pods = yield from self._packed_pods(part)
+            if pods is None:
+                return NotFound(False, tried_domains=self.tried_domains)
+            packed += pods
         return Found(packed, domains, _satisfied(request, {part.request for part in scoped}))
 
     # --- decisions -------------------------------------------------------------------------------
@@ -117,6 +128,9 @@ class TreeSearch:
         state = self._state(tasks, scoped)
         if state in self._failed or self._bounds.exceeded(tasks, scoped):
             return None
+        assigned = yield from self._assign(tasks, scoped, domains)
+        if assigned is not False:
+            return assigned
         task = min(tasks, key=self._alternatives)
         rest = tuple(other for other in tasks if other is not task)
         mark = len(domains)
@@ -226,6 +240,70 @@ class TreeSearch:
             if (pinned is None or value == pinned) and self._may_hold(request, domain)
         ]
 
+    # --- many groups, one key --------------------------------------------------------------------
+
+    def _assign(
+        self, tasks: tuple[Task, ...], scoped: tuple[ScopedRequest, ...], domains: list[ChosenDomain]
+    ) -> Pausing[tuple[ScopedRequest, ...] | Literal[False] | None]:
+        """Domains for all open groups at once, where all of them only need a domain; None if there are none.
+
+        False if none were found, or the groups leave more to decide than a domain each.
+        """
+        if len(tasks) < 2 or len(self._assigned) >= MOST_ASSIGNMENTS:
+            return False
+        chosen: list[ChosenDomain] = []
+        found = list(scoped)
+        for nodes, key in dict.fromkeys((nodes, request.topology) for request, nodes, _ in tasks):
+            competing = self._competing([task for task in tasks if task[1] is nodes and task[0].topology == key])
+            if competing is None:
+                return False
+            parts = tuple(ScopedRequest(leaf, nodes) for leaves in competing.leaves for leaf in leaves)
+            relaxed = yield from self._relaxed(parts)
+            attempt = self._scoped_key((*parts, *scoped))
+            if attempt in self._assigned or not isinstance(relaxed, Relaxed):
+                return None if isinstance(relaxed, tuple) else False
+            self._assigned.add(attempt)
+            self.tried_domains += len(competing.domains)
+            taken = yield from find_domains(competing, relaxed, found, self._pack_domain, self.budget)
+            if isinstance(taken, bool):
+                return None if taken else False
+            for group, at in enumerate(taken):
+                value, inside = competing.domains[at]
+                chosen.append((competing.groups[group], value))
+                found += competing.parts(group, inside)
+        for part in _components(tuple(found)):
+            packs = yield from self._pack_domain(part, self.budget.left // 2)
+            if packs is not True:
+                return False
+        domains += chosen
+        return tuple(found)
+
+    def _competing(self, tasks: list[Task]) -> Competing | None:
+        """Groups that need nothing but a domain each; None if any of them leaves more to decide."""
+        leaves = tuple(needed_leaves(request) for request, _, chosen in tasks if request.topology and not chosen)
+        if len(leaves) < len(tasks) or None in leaves:
+            return None
+        _, nodes, _ = tasks[0]
+        groups = tuple(request for request, _, _ in tasks)
+        able = tuple(frozenset(value for value, _ in self._feasible(group, nodes)) for group in groups)
+        domains = tuple(self.matrix.domains(nodes, groups[0].topology).items())
+        return Competing(groups, tuple(each for each in leaves if each is not None), domains, able)
+
+    def _pack_domain(self, part: tuple[ScopedRequest, ...], steps: int) -> Pausing[bool | Refuted | None]:
+        """Whether PodGroups fit together, with few steps; what stays undecided is not remembered as a failure."""
+        key = self._scoped_key(part)
+        if key in self._packed:
+            return self._packed[key] is not None
+        gave_up, certificate = self.gave_up, self.certificate
+        self.gave_up, self.certificate = False, None
+        packing = yield from self._pack(part, steps)
+        undecided, refuted = self.gave_up, self.certificate
+        self.gave_up, self.certificate = gave_up, certificate
+        if undecided:
+            return None
+        self._packed[key] = packing
+        return packing is not None or refuted or False
+
     # --- bounds ----------------------------------------------------------------------------------
 
     def fits_alone(self, request: GroupRequest, nodes: NodeSet) -> bool:
@@ -245,17 +323,23 @@ class TreeSearch:
             return sum(seats) >= request.need
         return sum(self.fits_alone(child, nodes) for child in request.open) >= request.need
 
-    def _fits_without_domains(self, request: GroupRequest, nodes: NodeSet) -> Pausing[bool]:
+    def _refuted_without_domains(self, request: GroupRequest, nodes: NodeSet) -> Pausing[Refuted | None]:
         """Without regard to domains all PodGroups must fit together; asked only where domains are in play."""
         leaves = _mandatory(request)
-        if leaves is None or len(leaves) < 2 or not any(leaf.topology for leaf in leaves):
-            return True
-        scoped = tuple(ScopedRequest(leaf, nodes) for leaf in leaves)
-        gave_up, certificate = self.gave_up, self.certificate
-        packing = yield from self._pack(scoped)
-        fits = packing is not None or self.gave_up
-        self.gave_up, self.certificate = gave_up, certificate
-        return fits
+        if leaves is None or len(leaves) < 2 or not _constrained(request):
+            return None
+        relaxed = yield from self._relaxed(tuple(ScopedRequest(leaf, nodes) for leaf in leaves))
+        return relaxed if isinstance(relaxed, tuple) else None
+
+    def _relaxed(self, parts: tuple[ScopedRequest, ...]) -> Pausing[Relaxed | Refuted | None]:
+        """The patterns and prices of some PodGroups together, or the certificate that they do not fit."""
+        key = self._scoped_key(parts)
+        if key not in self._relaxations:
+            self.budget.spend(INSTANCE_COST)
+            instance = PackingInstance(self.matrix, parts)
+            found = yield from relax(instance, self.budget.part(self.budget.left // 2))
+            self._relaxations[key] = (instance, found) if isinstance(found, DualCertificate) else found
+        return self._relaxations[key]
 
     def _alternatives(self, task: Task) -> tuple[int, int]:
         """How many alternatives a task has, fewest first; among equals the largest group."""
@@ -288,7 +372,7 @@ class TreeSearch:
             self._packed[key] = yield from self._pack(part)
         return self._packed[key] is not None
 
-    def _pack(self, part: tuple[ScopedRequest, ...]) -> Pausing[Packing | None]:
+    def _pack(self, part: tuple[ScopedRequest, ...], steps: int | None = None) -> Pausing[Packing | None]:
         self.budget.spend(INSTANCE_COST)
         instance = PackingInstance(self.matrix, part)
         placed = pack(instance, self.budget)
@@ -297,7 +381,8 @@ class TreeSearch:
         if self.budget.pause_due():
             yield
         # One hard corner must not use up what the rest of the tree needs.
-        answer = yield from decide(instance, self.budget.part(self.budget.left // 2))
+        left = self.budget.left // 2
+        answer = yield from decide(instance, self.budget.part(left if steps is None else min(left, steps)))
         if isinstance(answer, np.ndarray):
             return part, instance.packed(answer)
         if isinstance(answer, BudgetSpent):
@@ -308,12 +393,12 @@ class TreeSearch:
             self.classes = max(self.classes, answer.classes)
         return None
 
-    def _packed_pods(self, part: tuple[ScopedRequest, ...]) -> Pausing[list[PackedPods]]:
+    def _packed_pods(self, part: tuple[ScopedRequest, ...]) -> Pausing[list[PackedPods] | None]:
         known = self._packed.get(self._scoped_key(part))
         if known is not None and set(known[0]) == set(part):
             return known[1]
         again = yield from self._pack(part)
-        return again[1] if again is not None else []
+        return again[1] if again is not None else None
 
     # --- memory ----------------------------------------------------------------------------------
 
@@ -336,6 +421,13 @@ def _mandatory(request: GroupRequest) -> list[PodGroupRequest] | None:
         return None
     below = [_mandatory(child) for child in request.open]
     return None if None in below else [leaf for part in below for leaf in part or ()]
+
+
+def _constrained(request: GroupRequest) -> bool:
+    """Whether a domain must be chosen for the group or for a group below it."""
+    if request.topology:
+        return True
+    return isinstance(request, CompositeRequest) and any(_constrained(child) for child in request.open)
 
 
 def _satisfied(request: GroupRequest, placed: set[PodGroupRequest]) -> list[GroupRequest]:

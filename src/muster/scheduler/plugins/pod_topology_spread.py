@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muster.api.types import TopologySpreadConstraint
-from muster.scheduler.cache.arrays import Bools, Ids, Ints, Slots
+from muster.scheduler.cache.arrays import Bools, Ids, Ints, Slots, present_ids
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.pod_counts import NodeSubset, PodCount
 from muster.scheduler.cache.pod_terms import PodTerm, spread_term
@@ -52,7 +52,7 @@ class _Domains(NamedTuple):
     """The eligible nodes of a constraint, as the nodes are now."""
 
     nodes: NodeSubset
-    present: Ids  # value ids of the domains with an eligible node
+    present: Ints  # value ids of the domains with an eligible node
 
 
 class PodTopologySpread(Plugin):
@@ -160,8 +160,8 @@ class PodTopologySpread(Plugin):
                 mask &= matches_pod(shape, cluster, everywhere)
             if spread.constraint.node_taints_policy == "Honor":
                 mask &= tolerated(shape, cluster)[cluster.taint_set]
-            present = np.unique(cluster.labels(spread.constraint.topology_key)[mask])
-            found.append(_Domains(cluster.pod_counts.node_subset(mask), present[present > 0]))
+            present = present_ids(cluster.labels(spread.constraint.topology_key)[mask])
+            found.append(_Domains(cluster.pod_counts.node_subset(mask), present))
         return found
 
 

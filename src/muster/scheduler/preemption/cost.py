@@ -150,9 +150,8 @@ class EvictionCost:
             differs[1:-1] |= column[order[1:]] != column[order[:-1]]
         edges = np.flatnonzero(differs)
         for at in np.flatnonzero(np.diff(edges) > 1).tolist():
-            equal = order[edges[at] : edges[at + 1]]
-            keys = victims.keys(equal)
-            order[edges[at] : edges[at + 1]] = equal[sorted(range(len(keys)), key=keys.__getitem__)]
+            equal = slice(edges[at], edges[at + 1])
+            order[equal] = victims.by_key(order[equal])
         costs = list(zip(*(column[order].tolist() for column in columns), strict=True))
         return victims.reordered(order), costs
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from muster.scheduler.cache.arrays import Bools
+from muster.scheduler.cache.arrays import Bools, present_ids
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
@@ -93,9 +93,7 @@ class GroupVictims:
             if len(pinned) == 1 and 0 not in pinned:
                 yield nodes & (values == pinned.pop())
             return
-        names = {
-            value: self.cluster.label_value(request.topology, int(value)) for value in np.unique(values[values > 0])
-        }
+        names = {value: self.cluster.label_value(request.topology, int(value)) for value in present_ids(values)}
         for value in sorted(names, key=lambda value: names[value]):
             yield nodes & (values == value)
 
@@ -119,7 +117,7 @@ class GroupVictims:
             return [(0, 0, size) for size in sizes]
         (number, wanted), supply = next(iter(shapes.items())), self.supply
         shape = self.shapes[number]
-        levels: list[int] = np.unique(supply.victims.priority).tolist()
+        levels = sorted(set(list[int](supply.victims.priority.tolist())))
         now = supply.seats(shape)
         found = [
             (len(levels), wanted - int(now[domain].sum()), size) for domain, size in zip(domains, sizes, strict=True)

@@ -197,31 +197,39 @@ class SeatVictims:
 
     def _push_all(self, available: Bools) -> None:
         supply = self.supply
-        pushed = self._push_first_victims()
+        pushed = self._push_first_victims(available)
         for slot in np.flatnonzero(self._nodes & (np.diff(supply.first_on) > 0) & ~pushed).tolist():
             self._push(slot, -1)
-        for number in np.flatnonzero(available & (np.diff(supply.parts_of) > 1)).tolist():
-            self._push(-1, number)
         heapq.heapify(self._heap)
 
-    def _push_first_victims(self) -> Bools:
-        """The candidates of all slots at once where the cheapest victim alone is enough; the slots of these."""
-        supply, selection = self.supply, self.selection
+    def _push_first_victims(self, available: Bools) -> Bools:
+        """The candidates of one victim, all at once: those on several nodes, and the cheapest of each slot where it is
+        enough alone. Returns the slots whose candidate is among them."""
+        supply = self.supply
         done = np.zeros(len(self._nodes), dtype=np.bool_)
-        if not self._costs_are_single or selection.chosen or selection.excluded:
-            return done
-        slots = np.flatnonzero(self._nodes & (np.diff(supply.first_on) > 0))
-        parts = supply.by_slot[supply.first_on[slots]]
-        victims = supply.part_victim[parts]
-        free = supply.free.copy()
-        free[:, slots] += supply.part_amounts[parts].T
-        gained = supply.seats(self._shape, free)[slots] - np.array(self.seats, dtype=np.int64)[slots]
-        alone = (gained > 0) & (np.diff(supply.parts_of)[victims] == 1)
-        slots, victims, gained = slots[alone], victims[alone], np.minimum(gained[alone], self.wanted - self.total)
-        for slot, number, gain in zip(slots.tolist(), victims.tolist(), gained.tolist(), strict=True):
-            self._heap.append((self._cost_per_seat((number,), gain), (number,), slot, -1))
-        done[slots] = True
+        plain = self._costs_are_single and not self.selection.chosen and not self.selection.excluded
+        if plain:
+            gained = supply.seats_gained(self._shape, self._nodes, np.array(self.seats, dtype=np.int64))
+            self._push_gains(np.flatnonzero(available & (gained > 0) & (np.diff(supply.parts_of) > 1)), gained, None)
+            slots = np.flatnonzero(self._nodes & (np.diff(supply.first_on) > 0))
+            parts = supply.by_slot[supply.first_on[slots]]
+            free = supply.free.copy()
+            free[:, slots] += supply.part_amounts[parts].T
+            alone = supply.seats(self._shape, free)[slots] > np.array(self.seats, dtype=np.int64)[slots]
+            self._push_gains(supply.part_victim[parts[alone]], gained, slots[alone])
+            done[slots[alone]] = True
+        else:
+            for number in np.flatnonzero(available & (np.diff(supply.parts_of) > 1)).tolist():
+                self._push(-1, number)
         return done
+
+    def _push_gains(self, victims: Ints, gained: Ints, slots: Ints | None) -> None:
+        """Candidates of one victim each, without restoring the heap; for a slot, or for the victim by itself."""
+        numbers: list[int] = victims.tolist()
+        gains: list[int] = np.minimum(gained[victims], self.wanted - self.total).tolist()
+        where: list[int] = [-1] * len(numbers) if slots is None else slots.tolist()
+        for number, gain, slot in zip(numbers, gains, where, strict=True):
+            self._heap.append((self._cost_per_seat((number,), gain), (number,), slot, number if slot < 0 else -1))
 
     @property
     def _costs_are_single(self) -> bool:
@@ -259,7 +267,16 @@ class SeatVictims:
         there = [each for each in self.supply.on_slot(slot) if each[0] not in chosen and each[0] not in excluded]
         if self._costs_are_single:
             return there
-        return sorted(there, key=lambda each: (selection.cost(each[0]), each[0]))
+        if selection.disrupted or selection.ignore_priority:
+            return sorted(there, key=lambda each: (selection.cost(each[0]), each[0]))
+        costs, gang_of, lost = self.supply.costs, self.supply.gang_of, selection.lost
+
+        def cost(each: tuple[int, Amounts]) -> tuple[SingleCost, int]:
+            """Only gangs that lost members make a difference."""
+            number = each[0]
+            return (selection.cost(number) if gang_of[number] in lost else costs[number], number)
+
+        return sorted(there, key=cost)
 
     def _needed(self, victims: list[tuple[int, Amounts]], free: list[int], before: int) -> tuple[int, ...]:
         """These victims without those whose eviction makes no difference, the most expensive considered first."""
@@ -275,7 +292,10 @@ class SeatVictims:
         """Seats that appear if these victims are evicted, not counting more than are wanted."""
         return min(self._seats_freed(numbers), self.wanted - self.total)
 
-    def _cost_per_seat(self, numbers: Collection[int], gain: int) -> CostPerSeat:
+    def _cost_per_seat(self, numbers: Sequence[int], gain: int) -> CostPerSeat:
+        if len(numbers) == 1 and not self.supply.marked[numbers[0]]:
+            violations, priority, broken, pods, lost = self.selection.cost(numbers[0])
+            return (violations / gain, priority, broken / gain, 1 / gain, pods / gain, lost / gain)
         costs = [self.selection.cost(number) for number in numbers if not self.supply.marked[number]]
         return (
             sum(cost[0] for cost in costs) / gain,

@@ -27,7 +27,7 @@ RESOURCES_FIT, NODE_PORTS, INTER_POD_AFFINITY = "NodeResourcesFit", "NodePorts",
 UNLIMITED = 1 << 40
 
 
-Amounts = tuple[int, ...]  # per row
+Amounts = Sequence[int]  # per row
 
 
 RowRequests = tuple[tuple[int, int], ...]  # row, and how much of it one pod requests
@@ -147,22 +147,19 @@ class NodeSupply:
         self.parts_of = np.searchsorted(self.part_victim, np.arange(len(self.victims) + 1))  # first part of each
         self.by_slot: Ints = np.argsort(self.part_slot, kind="stable")  # parts, slot by slot, cheapest first
         self.first_on: Ints = np.searchsorted(self.part_slot[self.by_slot], np.arange(size + 1))
+        # The same as plain lists: single entries are read by the thousand.
         self._first_part: list[int] = self.parts_of.tolist()
         self._first_on: list[int] = self.first_on.tolist()
-        self._freed: dict[int, tuple[tuple[int, Amounts], ...]] = {}
+        self._by_slot: list[int] = self.by_slot.tolist()
+        self._victims: list[int] = self.part_victim.tolist()
+        self._slots: list[int] = self.part_slot.tolist()
+        self._amounts: list[list[int]] = self.part_amounts.tolist()
         self._on_slot: dict[int, list[tuple[int, Amounts]]] = {}
 
-    def freed_by(self, number: int) -> tuple[tuple[int, Amounts], ...]:
+    def freed_by(self, number: int) -> Iterable[tuple[int, Amounts]]:
         """What a victim frees on which slots."""
-        found = self._freed.get(number)
-        if found is None:
-            parts = slice(self._first_part[number], self._first_part[number + 1])
-            slots: list[int] = self.part_slot[parts].tolist()
-            amounts: list[list[int]] = self.part_amounts[parts].tolist()
-            found = self._freed[number] = tuple(
-                (slot, tuple(freed)) for slot, freed in zip(slots, amounts, strict=True)
-            )
-        return found
+        parts = slice(self._first_part[number], self._first_part[number + 1])
+        return zip(self._slots[parts], self._amounts[parts], strict=True)
 
     def is_spread(self, number: int) -> bool:
         """Whether a victim has pods on several nodes."""
@@ -172,11 +169,20 @@ class NodeSupply:
         """The victims on a slot and what each frees there, cheapest first."""
         found = self._on_slot.get(slot)
         if found is None:
-            parts = self.by_slot[self._first_on[slot] : self._first_on[slot + 1]]
-            victims: list[int] = self.part_victim[parts].tolist()
-            amounts: list[list[int]] = self.part_amounts[parts].tolist()
-            found = self._on_slot[slot] = [(n, tuple(freed)) for n, freed in zip(victims, amounts, strict=True)]
+            parts = self._by_slot[self._first_on[slot] : self._first_on[slot + 1]]
+            found = self._on_slot[slot] = [(self._victims[part], self._amounts[part]) for part in parts]
         return found
+
+    def seats_gained(self, shape: CountableShape, nodes: Bools, seats: Ints) -> Ints:
+        """Per victim, the seats that appear on some nodes if it alone is evicted; `seats` are there now."""
+        parts = nodes[self.part_slot]
+        slots = self.part_slot[parts]
+        room = np.full(len(slots), UNLIMITED, dtype=np.int64)
+        for row, request in self.requests[shape.shape.id]:
+            room = np.minimum(room, (self.free[row, slots] + self.part_amounts[parts, row]) // request)
+        gained = np.zeros(len(self.victims), dtype=np.int64)
+        np.add.at(gained, self.part_victim[parts], np.maximum(room, 0) - seats[slots])
+        return gained
 
     def victims_on(self, nodes: Bools) -> int:
         """How many victims there are on some nodes; one on several nodes counts on each."""

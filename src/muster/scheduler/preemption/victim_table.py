@@ -95,12 +95,18 @@ class VictimTable(Sequence[Victim]):
         """The start time of every single pod; empty for subtrees."""
         return ["" if isinstance(each, Victim) else start(each) for each in self._sources]
 
-    def keys(self, numbers: Ints) -> list[str]:
-        """Strings that sort some victims as their keys would."""
+    def by_key(self, numbers: Ints) -> Ints:
+        """Some victims in the order of their keys."""
         wanted: list[int] = numbers.tolist()
         sources = [self._sources[number] for number in wanted]
         keys = [source.key if isinstance(source, Victim) else source.ref for source in sources]
-        return [f"{key.kind}\0{key.namespace}\0{key.name}" for key in keys]
+        names = [key.name for key in keys]
+        order = sorted(range(len(keys)), key=names.__getitem__)  # plain texts are compared fastest
+        if len({key.namespace for key in keys}) > 1:
+            order.sort(key=lambda at: keys[at].namespace)
+        if len({key.kind for key in keys}) > 1:
+            order.sort(key=lambda at: keys[at].kind)
+        return numbers[order]
 
     def reordered(self, order: Ints) -> VictimTable:
         """The same victims with other numbers: `order[i]` becomes number i."""

@@ -111,6 +111,11 @@ class Reservations:
         self._overstayed.add(uid)
         return new
 
+    @property
+    def distrusts(self) -> bool:
+        """Whether the promises of some owner do not count."""
+        return bool(self._distrusted_until)
+
     def believes(self, owner: Owner) -> bool:
         """Whether the owner's promises count."""
         return self._distrusted_until.get(owner, 0.0) <= self.now

@@ -8,7 +8,7 @@ from __future__ import annotations
 from muster.api import types
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.cache.cluster import Cluster
-from muster.scheduler.cache.run_times import longest_run
+from muster.scheduler.cache.run_times import RunTimes, longest_run
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.forest import Forest
 from muster.scheduler.groups.group import Group, Member
@@ -55,6 +55,7 @@ class SchedulerState:
         self.notices = NoticeTimer()
         self.nominations = Nominations(self.cluster, self.signals)
         self.reservations = Reservations(self.cluster)
+        self.run_times = RunTimes()
         self.assumed = AssumedPods(self.cluster, self.forest, self.signals)
         self.bind_failures = BindFailures(config.pod_initial_backoff, config.pod_max_backoff)
         self.preemptions = Preemptions(self.cluster)

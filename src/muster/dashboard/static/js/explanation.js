@@ -27,6 +27,8 @@ export function ExplanationView({ found }) {
         ${holder.kind === "Hidden" ? holder.name : html`<${GangLink} gang=${holder} />`}
         <span class="muted"> priority ${holder.priority}, ${Object.entries(holder.amounts).map(([name, amount]) => `${amount} ${shortKey(name)}`).join(", ")} in ${count(holder.pods, "pod")}</span>
         ${" "}${holder.kind !== "Hidden" && holder.kind !== "Pod" && html`<${OnMap} gang=${holder} />`}</li>`)}</ul>`}
+    ${found.reservation && html`<h3>Kept room</h3><p>${found.reservation}</p>`}
+    ${found.recreate && html`<p class="muted">${found.recreate}</p>`}
     ${found.preemption && html`<h3>Preemption</h3><p>${found.preemption}</p>`}
     ${found.wakes && html`<h3>It is tried again</h3><p>${found.wakes}</p>`}
     ${stuck && html`<h3>What would help <span class="muted">(each was tried)</span></h3>

@@ -4,13 +4,14 @@ import { natural } from "./format.js";
 
 /** @typedef {import("./types.js").ClusterNode} ClusterNode */
 /** @typedef {{level: number, key: string, value: string, path: string, x: number, y: number, w: number, h: number,
- *   nodes: number[]}} Box a domain */
+ *   header: number, nodes: number[]}} Box a domain */
 /** @typedef {{names: string[], x: Float32Array, y: Float32Array, boxes: Box[], width: number, height: number,
  *   index: Map<string, number>}} Layout */
 
 /** @typedef {{w: number, h: number, place: (x: number, y: number) => number[]}} Part */
 
-const HEADERS = [1.5, 1.1, 0.8];
+/** The room for the name of a domain, in nodes: more on a large map, where a node is small. */
+const LEAST_HEADER = 0.3, MOST_HEADER = 1.6;
 
 /**
  * @param {Map<string, ClusterNode>} nodes
@@ -44,7 +45,7 @@ export function layout(nodes, levels, aspect) {
  * @returns {Part}
  */
 function part(made, all, inside, levels, depth, path, aspect) {
-  if (depth === levels.length) return grid(made, inside, depth === 0 ? aspect : 1.4);
+  if (depth === levels.length) return grid(made, inside, aspect);
   /** @type {Map<string, number[]>} */
   const groups = new Map();
   for (const i of inside) {
@@ -54,14 +55,15 @@ function part(made, all, inside, levels, depth, path, aspect) {
     else groups.set(value, [i]);
   }
   const names = [...groups.keys()].sort((a, b) => Number(!a) - Number(!b) || natural(a, b));
-  const header = HEADERS[Math.min(HEADERS.length - 1, depth + 3 - levels.length)] ?? 0.8;
+  const share = [1, 0.8, 0.6][Math.min(2, depth)];
+  const header = share * Math.max(LEAST_HEADER, Math.min(MOST_HEADER, Math.sqrt(all.length) / 40));
   const parts = names.map((value) => {
     const below = groups.get(value) ?? [];
-    const child = part(made, all, below, levels, depth + 1, `${path}/${value}`, aspect);
+    const child = part(made, all, below, levels, depth + 1, `${path}/${value}`, names.length === 1 ? aspect : 1.5);
     return { value, below, child, w: child.w + 0.5, h: child.h + header + 0.25 };
   });
   const gap = depth === levels.length - 1 ? 0.35 : depth === levels.length - 2 ? 0.9 : 1.4;
-  const shelves = shelve(parts, gap, depth === 0 ? aspect : 1.5);
+  const shelves = shelve(parts, gap, aspect);
   return {
     w: shelves.width,
     h: shelves.height,
@@ -71,7 +73,7 @@ function part(made, all, inside, levels, depth, path, aspect) {
         each.child.place(x + left + 0.25, y + top + header);
         made.boxes.push({
           level: depth, key: levels[depth], value: each.value, path: `${path}/${each.value}`,
-          x: x + left, y: y + top, w: each.w, h: each.h, nodes: each.below,
+          x: x + left, y: y + top, w: each.w, h: each.h, header, nodes: each.below,
         });
       });
       return [];
@@ -96,13 +98,22 @@ function grid(made, inside, aspect) {
 }
 
 /**
- * Rows of parts, about as wide as the aspect asks for.
+ * Rows of parts, in as many columns as come nearest to the aspect.
  * @param {{w: number, h: number}[]} parts @param {number} gap @param {number} aspect
  */
 function shelve(parts, gap, aspect) {
-  const area = parts.reduce((sum, each) => sum + (each.w + gap) * (each.h + gap), 0);
-  const widest = parts.reduce((most, each) => Math.max(most, each.w), 0);
-  const target = Math.max(widest, Math.sqrt(area * aspect));
+  let best = rows(parts, gap, 0), least = Infinity, width = 0;
+  for (const each of parts.slice(0, 80)) {
+    width += each.w + gap;
+    const tried = rows(parts, gap, width);
+    const off = Math.abs(Math.log(tried.width / tried.height / aspect));
+    if (off < least) [best, least] = [tried, off];
+  }
+  return best;
+}
+
+/** @param {{w: number, h: number}[]} parts @param {number} gap @param {number} target width of a row */
+function rows(parts, gap, target) {
   /** @type {[number, number][]} */
   const places = [];
   let x = 0, y = 0, row = 0, width = 0;

@@ -162,8 +162,7 @@ function paintBoxes(ctx, layout, look, view, w, h) {
     ctx.strokeStyle = look.dark ? "#394859" : "#c6d0da";
     ctx.lineWidth = 1;
     ctx.strokeRect(x + 0.5, y + 0.5, bw - 1, bh - 1);
-    const room = view.zoom * 0.8;
-    const font = Math.min(14, room * 0.85);
+    const font = Math.min(14, box.header * view.zoom * 0.85);
     if (font < 7 || bw < 26) continue;
     ctx.fillStyle = look.dark ? "#a9b8c8" : "#46535f";
     ctx.font = `${font}px system-ui, sans-serif`;
@@ -235,9 +234,11 @@ function paintDetails(ctx, board, layout, painted, look, view, i, side) {
 function paintSeats(ctx, node, look, x, y, side) {
   const gpus = node.allocatable[GPU];
   const total = gpus ? Math.min(64, gpus) : 16;
-  const columns = Math.ceil(Math.sqrt(total));
   const top = side >= 64 ? 16 : 1;
-  const unit = Math.min((side - 2) / columns, (side - top - 1) / Math.ceil(total / columns));
+  let columns = Math.ceil(Math.sqrt(total));
+  while (total % columns) columns++; // full rows where the number allows it
+  if (columns > 2 * Math.sqrt(total)) columns = Math.ceil(Math.sqrt(total));
+  const wide = (side - 2) / columns, tall = (side - top - 1) / Math.ceil(total / columns);
   ctx.fillStyle = look.dark ? "#161d26" : "#ffffff";
   ctx.fillRect(x, y, side, side);
   /** @type {number[]} */
@@ -247,14 +248,14 @@ function paintSeats(ctx, node, look, x, y, side) {
     for (let n = 0; n < squares && owners.length < total; n++) owners.push(gang);
   }
   for (let n = 0; n < total; n++) {
-    const left = x + 1 + (n % columns) * unit, up = y + top + Math.floor(n / columns) * unit;
+    const left = x + 1 + (n % columns) * wide, up = y + top + Math.floor(n / columns) * tall;
     const owner = owners[n];
     const found = owner === undefined ? { colour: empty(look.dark), pattern: 0 } : gangColour(owner, look.dark);
     const was = ctx.globalAlpha;
     if (look.gang !== null && owner !== look.gang) ctx.globalAlpha = 0.25;
     ctx.fillStyle = found.colour;
-    ctx.fillRect(left, up, unit - 1, unit - 1);
-    if (found.pattern && unit > 6) hatch(ctx, left, up, unit - 1, unit - 1, found.pattern, look.dark);
+    ctx.fillRect(left, up, wide - 1, tall - 1);
+    if (found.pattern && wide > 6) hatch(ctx, left, up, wide - 1, tall - 1, found.pattern, look.dark);
     ctx.globalAlpha = was;
   }
 }

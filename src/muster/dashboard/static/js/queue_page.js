@@ -29,7 +29,7 @@ export function QueuePage({ board, moment = "", now = 0 }) {
   const sort = query.get("sort") ?? "position";
   const down = query.get("order") === "down";
   const rows = useMemo(() => sorted(board.queue, filter, sort, down), [board.queue, filter, sort, down]);
-  const reserved = board.queue.some((row) => row.reservation || row.expectedStart);
+  const expected = board.queue.some((row) => row.expectedStart && row.expectedStart !== "unknown");
   if (!board.queue.length) return html`<h1>Queue</h1><${Empty} title="Nothing waits" sign="●">Every pod and every gang has what it asked for.<//>`;
   return html`<h1>Queue</h1>
     <div class="toolbar"><label>Filter <input type="search" value=${query.get("filter") ?? ""} placeholder="name, namespace or reason" onInput=${(/** @type {any} */ e) => change({ filter: e.target.value })} /></label>
@@ -37,7 +37,7 @@ export function QueuePage({ board, moment = "", now = 0 }) {
     <div class="scroll"><table><thead><tr>
       ${COLUMNS.map(([key, title]) => html`<th scope="col" aria-sort=${sort === key ? (down ? "descending" : "ascending") : "none"}>
         <button type="button" class="link" onClick=${() => change({ sort: key, order: sort === key && !down ? "down" : null })}>${title}${sort === key ? (down ? " ▾" : " ▴") : ""}</button></th>`)}
-      ${reserved && html`<th scope="col">Reservation</th><th scope="col">Expected start</th>`}
+      ${expected && html`<th scope="col">Expected start</th>`}
     </tr></thead><tbody>
       ${rows.map((row) => html`<tr key=${`${row.kind}/${row.namespace}/${row.name}`}>
         <td class="number">${row.position}</td>
@@ -45,7 +45,7 @@ export function QueuePage({ board, moment = "", now = 0 }) {
         <td>${row.namespace}</td><td class="number">${row.members}</td><td class="number">${row.priority}</td>
         <td class="number" title=${row.since ? fullTime(row.since) : ""}>${row.since ? age(row.since, now || present) : "unknown"}</td>
         <td class="why"><strong>${row.reason || "New"}</strong> <span>${row.message}</span></td>
-        ${reserved && html`<td>${row.reservation ?? ""}</td><td>${row.expectedStart ? fullTime(row.expectedStart) : "unknown"}</td>`}
+        ${expected && html`<td>${row.expectedStart && row.expectedStart !== "unknown" ? fullTime(row.expectedStart) : "unknown"}</td>`}
       </tr>`)}
     </tbody></table></div>
     ${board.waiting > board.queue.length && html`<p class="muted">The first ${board.queue.length.toLocaleString()} that you may read are listed.</p>`}`;

@@ -47,9 +47,9 @@ export function TimePage({ theme }) {
   const current = steps[step];
   return html`<h1 class="sr-only">Time</h1>
     <div class="time-bar">
-      <div class="buttons"><button type="button" aria-label="Step back" disabled=${step <= 0} onClick=${() => move(-1)}>⏮</button>
-        <button type="button" class="primary" aria-label=${playing ? "Pause" : "Play"} onClick=${() => { if (!playing && step >= steps.length - 1) change({ moment: String(steps[0]?.line ?? 1) }); setPlaying(!playing); }}>${playing ? "⏸" : "▶"}</button>
-        <button type="button" aria-label="Step forward" disabled=${step >= steps.length - 1} onClick=${() => move(1)}>⏭</button></div>
+      <div class="buttons"><button type="button" aria-label="Step back" disabled=${step <= 0} onClick=${() => move(-1)}>‹</button>
+        <button type="button" class="primary" aria-label=${playing ? "Pause" : "Play"} onClick=${() => { if (!playing && step >= steps.length - 1) change({ moment: String(steps[0]?.line ?? 1) }); setPlaying(!playing); }}>${playing ? "❚❚" : "▶"}</button>
+        <button type="button" aria-label="Step forward" disabled=${step >= steps.length - 1} onClick=${() => move(1)}>›</button></div>
       <label class="slider"><span class="sr-only">Moment</span>
         <input type="range" min="0" max=${Math.max(0, times.times.length - 1)} value=${indexOf(times, Number(line))} aria-valuetext=${fullTime(at)} onInput=${(/** @type {any} */ e) => { setPlaying(false); change({ moment: String(times.times[Number(e.target.value)][0]) }); }} />
         <${Marks} times=${times} /></label>

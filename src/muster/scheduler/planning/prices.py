@@ -1,0 +1,212 @@
+"""Prices of item types: the dual of "each node takes one of its maximal patterns, and the needs are met".
+
+With prices for the types, every node takes its dearest pattern; the prices under which all nodes together are worth the
+least, relative to what is needed, are the dual solution. If they are worth less than the need, no packing exists, and
+the prices are the certificate. Otherwise the dearest patterns are nearly a packing, and how often each pattern is
+taken at these prices is the fractional packing that rounding starts from.
+
+The function to minimise is the sum over the nodes of a maximum. It is smoothed (a maximum becomes a logarithm of a sum
+of exponentials) and minimised by Newton's method while the smoothing goes to zero: a fixed number of small array
+passes. Floating point only proposes: prices leave this module as integers, and whatever is decided with them is
+computed in integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.scheduler.placement.budget import Budget, Pausing
+from muster.scheduler.planning.node_matrix import Ints
+from muster.scheduler.planning.patterns import PatternTable
+
+Floats = NDArray[np.float64]
+
+# A power of two, so that simple fractions are far from where rounding changes.
+DEAREST = 1 << 17
+
+
+FIRST_LEVEL, SELECTION_LEVEL, ROUNDING_LEVEL, LAST_LEVEL = 2, 6, 10, 16
+
+
+MANY_PATTERNS = 8_000  # from so many on, a selection of them is enough for the first levels
+
+
+REFUTED = 1.0 - 1e-4  # the worth of all nodes, of which 1 is needed: rounding the prices cannot hide that
+
+
+MOST_NEWTON_STEPS = 10  # at one level
+
+
+CLOSE_ENOUGH = 1e-3  # what a step may still gain, relative to the smoothing
+
+
+NEAR, FAR_BELOW = 10.0, 40.0  # patterns that lose so many times the smoothing have no share
+
+
+PASSES_PER_STEP = 5  # over the table, roughly
+
+
+MOST_HALVINGS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """Integer prices, and the fractional packing: the share of its class that each pattern gets."""
+
+    weights: Ints  # [type]
+    shares: Floats  # [pattern]
+
+
+class PriceSearch:
+    """The way to the prices for a need, from level to level of smoothing."""
+
+    def __init__(self, patterns: PatternTable, need: Ints, budget: Budget) -> None:
+        self.patterns = patterns
+        self.need = need
+        self.budget = budget
+        self.wanted = np.flatnonzero(need > 0)
+        self.table: Floats = patterns.table[:, self.wanted] / need[self.wanted]
+        self.shares: Floats = np.zeros(len(self.table))
+        self._nodes = float(patterns.sizes.sum())
+        self._level = FIRST_LEVEL
+        self._least = np.inf
+        self._point: Floats = np.full(len(self.wanted), 1.0 / max(1, len(self.wanted)))
+        self._before: Floats = self._point
+        many = len(self.table) > MANY_PATTERNS
+        self._near: Ints = _extreme(patterns, self.table, budget) if many else np.arange(len(self.table))
+
+    def run(self, last: int) -> Pausing[Prices | None]:
+        """The prices after some level; None if nothing is needed or the budget ends."""
+        if not len(self.wanted) or not len(self.table):
+            return None
+        while self._level <= last and self._least >= REFUTED:
+            if not self._minimise():
+                return None
+            if self.budget.pause_due():
+                yield
+        prices = np.zeros(len(self.need))
+        prices[self.wanted] = self._point / self.need[self.wanted]
+        return Prices(rounded(prices), self.shares)
+
+    def _minimise(self) -> bool:
+        """One level; False if the budget ends."""
+        patterns, level, table = self.patterns, self._level, self.table
+        smoothing = 0.5**level / self._nodes
+        problem = _Smoothed(patterns, self._near, table[self._near], smoothing)
+        if not problem.minimise(self._start(), self.budget) or not self.budget.spend_cells(2 * table.size):
+            return False
+        values = table @ problem.point
+        dearest = patterns.best(values)
+        loss = dearest[patterns.class_of] - values
+        close = loss <= NEAR * smoothing
+        if level > SELECTION_LEVEL and np.count_nonzero(close) > np.count_nonzero(close[self._near]):
+            self._near = np.arange(len(table))  # the point moved further than expected: this level again
+            self._before = self._point
+            return True
+        worth = float(patterns.sizes @ dearest)
+        if worth <= self._least or level < SELECTION_LEVEL:
+            self._least, self._before, self._point = worth, self._point, problem.point
+        if level == ROUNDING_LEVEL:
+            self.shares[self._near] = problem.shares
+        if len(table) <= MANY_PATTERNS or level >= SELECTION_LEVEL:
+            self._near = np.flatnonzero(loss <= FAR_BELOW * smoothing)
+        self._level += 1
+        return True
+
+    def _start(self) -> Floats:
+        """Half as far again as the last level moved the point: the way is nearly straight in the smoothing."""
+        if self._level <= FIRST_LEVEL + 1:
+            return self._point
+        ahead = np.maximum(self._point + (self._point - self._before) / 2, self._point / 4)
+        return ahead / ahead.sum()
+
+
+def rounded(prices: Floats) -> Ints:
+    """Prices as integers, the dearest of which is `DEAREST`."""
+    return np.rint(prices * (DEAREST / prices.max())).astype(np.int64)
+
+
+def _extreme(patterns: PatternTable, table: Floats, budget: Budget) -> Ints:
+    """Of many patterns, those that are dearest in their class at some simple prices: enough to begin with."""
+    types = table.shape[1]
+    units = np.eye(types)
+    points = np.vstack((np.ones(types), units, 1 - units, *(units[at] + units[at + 1 :] for at in range(types - 1))))
+    budget.spend_cells(table.size * len(points))
+    values = table @ points.T
+    dearest = np.maximum.reduceat(values, patterns.starts)[patterns.class_of]
+    return np.flatnonzero((values >= dearest).any(axis=1))
+
+
+class _Smoothed:
+    """The smoothed worth of all nodes on the simplex of prices, at one level of smoothing, and its minimum."""
+
+    def __init__(self, patterns: PatternTable, near: Ints, table: Floats, smoothing: float) -> None:
+        self.table = table  # [pattern that is near the dearest, type], as a share of the need
+        self.class_of = patterns.class_of[near]
+        self.starts = np.searchsorted(self.class_of, np.arange(patterns.classes))
+        self.sizes = patterns.sizes.astype(np.float64)
+        self.smoothing = smoothing
+        self.point: Floats = np.zeros(0)
+        self.shares: Floats = np.zeros(0)
+        self.value = 0.0
+
+    def minimise(self, point: Floats, budget: Budget) -> bool:
+        """Newton's method from a point; False if the budget ends."""
+        self._move_to(point)
+        for _ in range(MOST_NEWTON_STEPS):
+            if not budget.spend_cells(self.table.size * PASSES_PER_STEP):
+                return False
+            if self._step() < CLOSE_ENOUGH * self.smoothing:
+                break
+        return True
+
+    def _evaluate(self, point: Floats) -> tuple[float, Floats]:
+        """The value with its barrier, and the share of each pattern."""
+        values = self.table @ point
+        dearest = np.maximum.reduceat(values, self.starts)
+        shares = np.exp((values - dearest[self.class_of]) / self.smoothing)
+        sums = np.add.reduceat(shares, self.starts)
+        shares /= sums[self.class_of]
+        barrier = self.smoothing * float(np.log(point).sum())
+        return float(self.sizes @ (dearest + self.smoothing * np.log(sums))) - barrier, shares
+
+    def _move_to(self, point: Floats) -> None:
+        self.point = point
+        self.value, self.shares = self._evaluate(point)
+
+    def _step(self) -> float:
+        """One damped step; how much the quadratic model promised."""
+        point, smoothing = self.point, self.smoothing
+        weighted = self.shares[:, None] * self.table
+        means = np.add.reduceat(weighted, self.starts)
+        taken = weighted * self.sizes[self.class_of][:, None]
+        gradient = taken.sum(axis=0) - smoothing / point
+        hessian = (self.table.T @ taken - means.T @ (means * self.sizes[:, None])) / smoothing
+        hessian[np.diag_indices_from(hessian)] += smoothing / point**2 + 1e-9
+        direction = _descent(gradient, hessian)
+        falling = direction < 0
+        length = min(1.0, 0.9 * float((point[falling] / -direction[falling]).min(initial=np.inf)))
+        slope = float(gradient @ direction)
+        for _ in range(MOST_HALVINGS):
+            there = point + length * direction
+            value, shares = self._evaluate(there)
+            if value <= self.value + 1e-4 * length * slope:
+                self.point, self.value, self.shares = there / there.sum(), value, shares
+                return -slope
+            length /= 2
+        return 0.0
+
+
+def _descent(gradient: Floats, hessian: Floats) -> Floats:
+    """Newton's direction among those that keep the sum of the point."""
+    size = len(gradient)
+    system = np.zeros((size + 1, size + 1))
+    system[:size, :size] = hessian
+    system[:size, size] = system[size, :size] = 1.0
+    try:
+        return np.asarray(np.linalg.solve(system, np.append(-gradient, 0.0))[:size], dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return gradient.mean() - gradient
