@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full oracle lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure bench-search clean
+.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure bench-search clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -37,6 +37,9 @@ test-full: setup  ## the same with all examples and coverage
 
 oracle: setup  ## 10,000 random sequences of events: a scheduler at rest has decided what a new one decides
 	ORACLE_SEQUENCES=$(or $(SEQUENCES),10000) $(BIN)/pytest -n 2 --timeout 7200 tests/promises/test_waiting_equals_oracle.py
+
+oracle-search: setup  ## 100,000 small worlds: the planner's verdict is that of trying everything
+	ORACLE_CASES=$(or $(CASES),100000) $(BIN)/pytest -n 0 -m slow tests/promises/test_verdict_equals_oracle.py
 
 lint: setup  ## format, lint, types, architecture
 	$(BIN)/ruff format --check .

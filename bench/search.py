@@ -244,6 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
             reached &= _report(kind, row, outcomes, Infeasible, options.verbose)
         else:
             outcomes = [search(world, world.request()) for world in worlds]
+            assert not any(isinstance(each.verdict, Infeasible) for each in outcomes), "a placement exists"
             reached &= _report(kind, row, outcomes, Placed, options.verbose)
     return int(not reached)
 

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from muster.scheduler.framework.shape import Shape
 from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, open_leaves
 from muster.scheduler.planning.domain_search import Competing, Refuted, find_domains, needed_leaves
@@ -77,6 +78,8 @@ class TreeSearch:
     classes: int = 0
     certificate: Refuted | None = None
     _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict[tuple[object, NodeSet], bool])
+    _able: dict[object, list[tuple[int, NodeSet]]] = field(default_factory=dict[object, list[tuple[int, NodeSet]]])
+    _seat_sums: dict[tuple[Shape, NodeSet], int] = field(default_factory=dict[tuple[Shape, NodeSet], int])
     _numbers: dict[object, int] = field(default_factory=dict[object, int])
     _failed: set[object] = field(default_factory=set[object])
     _packed: dict[object, Packing | None] = field(default_factory=dict[object, Packing | None])
@@ -232,13 +235,17 @@ class TreeSearch:
 
     def _feasible(self, request: GroupRequest, nodes: NodeSet) -> list[tuple[int, NodeSet]]:
         """The domains of a constrained group in which counting allows its minimum."""
-        found = self.matrix.domains(nodes, request.topology)
-        pinned = self.matrix.value_id(request.topology, request.pin) if request.pin is not None else None
-        return [
-            (value, domain)
-            for value, domain in found.items()
-            if (pinned is None or value == pinned) and self._may_hold(request, domain)
-        ]
+        key = (request.signature, nodes)
+        known = self._able.get(key)
+        if known is None:
+            found = self.matrix.domains(nodes, request.topology)
+            pinned = self.matrix.value_id(request.topology, request.pin) if request.pin is not None else None
+            known = self._able[key] = [
+                (value, domain)
+                for value, domain in found.items()
+                if (pinned is None or value == pinned) and self._may_hold(request, domain)
+            ]
+        return known
 
     # --- many groups, one key --------------------------------------------------------------------
 
@@ -317,11 +324,15 @@ class TreeSearch:
 
     def _may_hold(self, request: GroupRequest, nodes: NodeSet) -> bool:
         if isinstance(request, PodGroupRequest):
-            seats = (
-                min(pods.count, int(self.matrix.seats(pods.shape)[nodes.nodes].sum())) for pods in request.identical
-            )
-            return sum(seats) >= request.need
+            return sum(min(pods.count, self._seats(pods.shape, nodes)) for pods in request.identical) >= request.need
         return sum(self.fits_alone(child, nodes) for child in request.open) >= request.need
+
+    def _seats(self, shape: Shape, nodes: NodeSet) -> int:
+        """How many pods of a shape some nodes take when nothing else comes."""
+        known = self._seat_sums.get((shape, nodes))
+        if known is None:
+            known = self._seat_sums[shape, nodes] = int(self.matrix.seats(shape)[nodes.nodes].sum())
+        return known
 
     def _refuted_without_domains(self, request: GroupRequest, nodes: NodeSet) -> Pausing[Refuted | None]:
         """Without regard to domains all PodGroups must fit together; asked only where domains are in play."""
