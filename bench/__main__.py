@@ -20,6 +20,7 @@ PAGES = (
     "workloads",
     "preemption",
     "scale",
+    "starvation",
     "intake",
     "server",
     "http",

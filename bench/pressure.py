@@ -102,24 +102,27 @@ async def measure(
     await create(client, COMPOSITE_POD_GROUPS, backlog.composites)
     await create(client, GROUPS, backlog.groups)
     await create(client, PODS, backlog.pods)
-    found: list[float] = []
     with SCHEDULERS[scheduler](cluster) as pid:
+        await bind_one(client, "first", most)  # the scheduler has started and read everything
         settled = await until_quiet(pid, most)
         print(f"    {scheduler}: quiet after {settled:.0f} s", file=sys.stderr)
-        for number in range(SMALL_PODS):
-            name = f"small-{number}"
-            version = (await client.list(PODS, NAMESPACE, limit=1, into=BoundPod)).resource_version
-            seen = asyncio.create_task(bound_at(client, name, version))
-            await asyncio.sleep(0.05)
-            began = time.monotonic()
-            await client.create(PODS, pod_manifest(name, 1), NAMESPACE)
-            try:
-                found.append(await asyncio.wait_for(seen, 60.0) - began)
-            except TimeoutError:
-                found.append(float("inf"))
-            await client.delete(PODS, name, NAMESPACE, grace_period_seconds=0)
-            await asyncio.sleep(0.2)
-    return found
+        return [await bind_one(client, f"small-{number}", 60.0) for number in range(SMALL_PODS)]
+
+
+async def bind_one(client: HTTPClient, name: str, most: float) -> float:
+    """Seconds from the creation of one small pod to its bind; it is deleted again."""
+    version = (await client.list(PODS, NAMESPACE, limit=1, into=BoundPod)).resource_version
+    seen = asyncio.create_task(bound_at(client, name, version))
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    await client.create(PODS, pod_manifest(name, 1), NAMESPACE)
+    try:
+        return await asyncio.wait_for(seen, most) - began
+    except TimeoutError:
+        return float("inf")
+    finally:
+        await client.delete(PODS, name, NAMESPACE, grace_period_seconds=0)
+        await asyncio.sleep(0.2)
 
 
 async def run(kind: str, count: int, binaries: Path, schedulers: list[str], most: float) -> None:
@@ -130,6 +133,7 @@ async def run(kind: str, count: int, binaries: Path, schedulers: list[str], most
                 filler = [pod_manifest(f"full-{n}", CPU - 1, node=f"node-{n:04d}") for n in range(NODES)]
                 await create(client, PODS, filler)
                 times = await measure(cluster, client, scheduler, KINDS[kind](count), most)
+                print("    " + " ".join(f"{each:.3f}" for each in times), file=sys.stderr)
                 median, worst = statistics.median(times), max(times)
                 bar = f" (bar {MEDIAN_BAR} / {WORST_BAR} s)" if scheduler == "muster" else ""
                 print(f"{count:,} {kind}: {scheduler} median {median:.3f} s, worst {worst:.3f} s{bar}", flush=True)
@@ -154,7 +158,8 @@ def main() -> None:
     parser.add_argument("--scheduler", action="append", choices=SCHEDULERS, help="only this one")
     parser.add_argument("--settle", type=float, default=120.0, help="seconds at most until the scheduler is quiet")
     options = parser.parse_args()
-    built = subprocess.run([ROOT / "e2e" / "kube" / "build.sh"], capture_output=True, text=True, check=False)
+    wanted = ("kube-apiserver", "etcd", "kube-scheduler")
+    built = subprocess.run([ROOT / "e2e" / "kube" / "build.sh", *wanted], capture_output=True, text=True, check=False)
     if built.returncode:
         sys.exit(built.stderr)
     binaries = Path(built.stdout.strip().splitlines()[-1])

@@ -2,8 +2,9 @@
 
 8 nodes of 8 cpu; pods of one cpu that run for 20 s come at random times, at 80, 90 and 95 % load; gangs that need 2, 4
 or 8 whole nodes and run for 20 s, one or three at once, come after ten minutes. All have the same priority. Each row is
-one hour with reservations (patience 5 minutes) beside the same hour without. The harness plays the API server: what is
-decided happens at once.
+one hour with reservations (patience 5 minutes) beside the same hour without. Small pods have to wait while whole nodes
+are emptied and used by a gang; how long at least is computed beside it. The harness plays the API server: decisions are
+carried out at once.
 
 `python -m bench.starvation --seed 1`
 """
@@ -18,10 +19,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import msgspec
 
+from bench.figures import Figure
 from bench.objects import a_gang, a_node, a_pod
 from muster.api import types
 from muster.scheduler.cycle.scheduler import Scheduler
@@ -44,7 +47,6 @@ class Outcome:
     gang_waits: dict[str, float] = field(default_factory=dict[str, float])  # from creation to the last bind
     pod_waits: list[float] = field(default_factory=list[float])
     busy: float = 0.0  # cpu seconds
-    small: float = 0.0  # of these, by the stream
 
     @property
     def utilisation(self) -> float:
@@ -136,7 +138,6 @@ class Hour:
         busy = max(0.0, min(self.now + run, BEGIN + HOUR) - self.now) * (1 if group is None else CPU)
         self.outcome.busy += busy
         if group is None:
-            self.outcome.small += busy
             self.outcome.pod_waits.append(self.now - self.created[name])
         else:
             self.outcome.gang_waits[group.pod_group_name or ""] = self.now - self.created[name]
@@ -190,78 +191,71 @@ def an_hour(
 ) -> tuple[Outcome, list[d.Decision]]:
     """One hour of the stream, with some gangs after ten minutes."""
     hour = Hour(reservations=reservations, durations=durations)
-    chance = random.Random(seed)
-    when, number = BEGIN, 0
-    while (when := when + chance.expovariate(load * NODES * CPU / RUN)) < BEGIN + HOUR:
-        number += 1
+    for number, when in enumerate(arrivals(load, seed)):
         hour.at(when, lambda name=f"p{number}": hour.small_pod(name))
     for each in range(gangs):
         hour.at(BEGIN + ARRIVAL, lambda name=f"g{each}": hour.gang(name, size))
     return hour.run(), hour.decisions
 
 
-def rows(seed: int) -> Iterator[tuple[list[str], bool]]:
-    """One row for each load, size and number of gangs; whether its bars are met."""
-    for load in LOADS:
-        without, _ = an_hour(load, 0, 0, reservations=False, seed=seed)
-        for size in SIZES:
-            for gangs in COUNTS:
-                off, _ = an_hour(load, size, gangs, reservations=False, seed=seed)
-                on, _ = an_hour(load, size, gangs, reservations=True, seed=seed)
-                yield _row(load, size, gangs, on, off, without)
+def least_late(arrivals: list[float], size: int, begins: list[float]) -> float:
+    """The 99th percentile of waiting in a queue without losses, if the gangs start at these times and nobody is killed.
+
+    Pods are served in order by single cpus; those of the gangs' nodes take no pod that would still run when the first
+    gang starts, and none until the last one has ended.
+    """
+    heaps = [[0.0] * ((NODES - size) * CPU), [0.0] * (size * CPU)]
+    closed, opened = (min(begins) - RUN, max(begins) + RUN) if begins else (math.inf, math.inf)
+    waits: list[float] = []
+    for arrived in arrivals:
+        starts = [max(arrived, heap[0]) if heap else math.inf for heap in heaps]
+        if closed < starts[1] < opened:
+            starts[1] = opened
+        which = int(starts[1] < starts[0])
+        heapq.heapreplace(heaps[which], starts[which] + RUN)
+        waits.append(starts[which] - arrived)
+    return sorted(waits)[math.ceil(0.99 * len(waits)) - 1]
 
 
-def _row(load: float, size: int, gangs: int, on: Outcome, off: Outcome, without: Outcome) -> tuple[list[str], bool]:
-    waits = sorted(on.gang_waits.values())
-    bars = [PATIENCE + 2 * k * RUN + (k - 1) * RUN for k in range(1, gangs + 1)]
-    bound = len(waits) == gangs and all(wait <= bar for wait, bar in zip(waits, bars, strict=True))
-    points = 100 * (off.utilisation - on.utilisation)
-    ratio = on.late / off.late if off.late else math.inf if on.late else 1.0
-    fine = bound and points <= 5 and ratio <= 3
-    cells = [
-        f"{load:.0%}",
-        str(size),
-        str(gangs),
-        ", ".join(f"{wait:.0f}" for wait in waits) or "never",
-        ", ".join(f"{bar:.0f}" for bar in bars),
-        f"{len(off.gang_waits)} of {gangs}",
-        f"{on.utilisation:.1%}",
-        f"{off.utilisation:.1%}",
-        f"{on.late:.1f}",
-        f"{off.late:.1f}",
-        f"{ratio:.1f}",
-        "yes" if fine else "NO",
-    ]
-    return cells, fine
+def arrivals(load: float, seed: int) -> list[float]:
+    """When the pods of the stream come."""
+    chance, when, found = random.Random(seed), BEGIN, list[float]()
+    while (when := when + chance.expovariate(load * NODES * CPU / RUN)) < BEGIN + HOUR:
+        found.append(when)
+    return found
 
 
-HEAD = [
-    "load",
-    "nodes",
-    "gangs",
-    "bound after s",
-    "at most",
-    "without",
-    "use",
-    "without",
-    "p99 s",
-    "without",
-    "ratio",
-    "ok",
-]
+def figures(seed: int = 1) -> Iterator[Figure]:
+    """For each load, size and number of gangs: how long gangs wait, use of the nodes, and how long small pods wait."""
+    for load, size, gangs in product(LOADS, SIZES, COUNTS):
+        off = an_hour(load, size, gangs, reservations=False, seed=seed)[0]
+        on = an_hour(load, size, gangs, reservations=True, seed=seed)[0]
+        what = f"{load:.0%} load, {gangs} x {size} nodes"
+        waits = sorted(on.gang_waits.values()) + [math.inf] * (gangs - len(on.gang_waits))
+        bars = [PATIENCE + 2 * k * RUN + (k - 1) * RUN for k in range(1, gangs + 1)]
+        said = ", ".join(f"{wait:.0f} of {bar:.0f}" for wait, bar in zip(waits, bars, strict=True))
+        share = max((wait - PATIENCE) / (bar - PATIENCE) for wait, bar in zip(waits, bars, strict=True))
+        note = f"bound after {said} s; without: {len(off.gang_waits)} of {gangs}"
+        yield Figure(f"{what}: wait beyond patience, of its bar", share, "", ceiling=1, note=note)
+        points = 100 * abs(off.utilisation - on.utilisation)
+        yield Figure(f"{what}: use of nodes, difference", points, "points", ceiling=5)
+        begins = [BEGIN + ARRIVAL + wait for wait in on.gang_waits.values()]
+        least = least_late(arrivals(load, seed), size, begins)
+        ratio = on.late / off.late if off.late else math.inf
+        note = f"{on.late:.1f} s against {off.late:.1f}; in a queue without losses {least:.1f}"
+        yield Figure(f"{what}: small pods, 99th percentile of waiting", ratio, "times", ceiling=3, note=note)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments if arguments is not None else [])
-    print(" | ".join(HEAD))
+    options = parser.parse_args(arguments)
     met = True
-    for cells, fine in rows(options.seed):
-        print(" | ".join(cells), flush=True)
-        met &= fine
+    for figure in figures(options.seed):
+        print(figure, flush=True)
+        met &= figure.met
     return int(not met)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -29,6 +29,7 @@ SCHEDULER = (
     ("muster.scheduler.cycle", "Brain"),
 )
 PLAN = (("muster.scheduler.planning.plan", "plan"), ("muster.scheduler.planning.planner", "plan"))
+FIRST_SLICE = (("muster.scheduler.planning.plan", "plan_first_slice"), *PLAN)
 TRIAL = (("muster.scheduler.runtime.trial", "Trial"), ("muster.scheduler.trial", "Trial"))
 
 Entry = dict[str, int | str]
@@ -155,7 +156,8 @@ class Recorder:
         for found in pkgutil.walk_packages(muster.scheduler.__path__, "muster.scheduler."):
             importlib.import_module(found.name)
         self._wrap_scheduler(find(SCHEDULER))
-        self._wrap_plan(find(PLAN))
+        for plan in dict.fromkeys((find(PLAN), find(FIRST_SLICE))):
+            self._wrap_plan(plan)
         if trials:
             trial = find(TRIAL)
             for name in ("best", "place_many"):
@@ -212,7 +214,8 @@ class Recorder:
             budget = next(each for each in (*args, *kwargs.values()) if hasattr(each, "spent"))
             before = budget.spent
             verdict = plan(*args, **kwargs)
-            self._open.planned(budget, before, verdict)
+            paused = type(verdict).__name__ == "PausedSearch"  # its verdict shows in the decisions of a later cycle
+            self._open.planned(budget, before, None if paused else verdict)
             return verdict
 
         for module in list(sys.modules.values()):

@@ -2,6 +2,8 @@
 
 Everything of a process shares one loop, so code that computes or blocks for long keeps every request waiting. A task
 notes the time at short intervals; a thread beside the loop sees when that stops, and looks where the loop's thread is.
+Where the thread beside it is late as well and the loop's thread did not compute, the machine is too busy, and nothing
+is said.
 """
 
 from __future__ import annotations
@@ -49,13 +51,15 @@ class LoopWatch:
         self._held = held
         self._clock = clock
         self._seen = 0.0
+        self._computed = 0.0  # processor time of the loop's thread at that moment
         self._culprit = ""
+        self._starved = False  # the thread beside the loop was late as well
         self._stopped = threading.Event()
         self._task: asyncio.Task[None] | None = None
         self._warned: list[float] = []
 
     def start(self) -> None:
-        self._seen = self._clock()
+        self._seen, self._computed = self._clock(), time.thread_time()
         self._task = asyncio.get_running_loop().create_task(self._note(), name="loop-watch")
         thread = threading.get_ident()
         threading.Thread(target=self._look, args=(thread,), name="muster-loop-watch", daemon=True).start()
@@ -70,11 +74,12 @@ class LoopWatch:
         """On the loop: note the time, and report if the last note is too old."""
         while True:
             await asyncio.sleep(_INTERVAL)
-            now = self._clock()
+            now, computed = self._clock(), time.thread_time()
             late, culprit = now - self._seen - _INTERVAL, self._culprit
-            self._seen, self._culprit = now, ""
-            if late >= HELD_TOO_LONG:
+            busy = computed - self._computed >= HELD_TOO_LONG
+            if late >= HELD_TOO_LONG and (busy or not self._starved):
                 self._report(now, late, culprit)
+            self._seen, self._computed, self._culprit, self._starved = now, computed, "", False
 
     def _report(self, now: float, late: float, culprit: str) -> None:
         self._held(late)
@@ -85,8 +90,13 @@ class LoopWatch:
 
     def _look(self, thread: int) -> None:
         """Beside the loop: see where its thread is while no note comes."""
+        before = self._clock()
         while not self._stopped.wait(_INTERVAL):
-            if not self._culprit and self._clock() - self._seen >= HELD_TOO_LONG + _INTERVAL:
+            now, last = self._clock(), before
+            before = now
+            if now - last - _INTERVAL >= HELD_TOO_LONG / 2:
+                self._starved = True
+            if not self._culprit and now - self._seen >= HELD_TOO_LONG + _INTERVAL:
                 frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
                 if frame is not None:
                     self._culprit = culprit_of(traceback.extract_stack(frame))

@@ -55,8 +55,6 @@ class Plane:
             clock=options.clock,
         )
         try:
-            self._loop_watch = LoopWatch(self._held.add)
-            self._loop_watch.start()
             selected = self._selected()  # before anyone can ask how they are
             self._add_metrics()
             if options.https:
@@ -69,6 +67,8 @@ class Plane:
         except BaseException:
             await self.stop()
             raise
+        self._loop_watch = LoopWatch(self._held.add)  # from here on: starting loads code, and nobody waits yet
+        self._loop_watch.start()
         if options.freeze:
             # What is alive now stays alive: garbage collection need not visit it again.
             gc.collect()
