@@ -16,6 +16,7 @@ PAGES = (
     "decide",
     "gangs",
     "cycle",
+    "wakeups",
     "workloads",
     "preemption",
     "scale",

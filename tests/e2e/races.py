@@ -30,14 +30,20 @@ class Tally:
 
 
 async def race(client: Client, schedulers: tuple[str, str], rounds: int, cpu: str) -> Tally:
-    """In each round every scheduler gets a gang that needs all nodes."""
+    """In each round every scheduler gets a gang that needs all nodes; when one has ended, the other must start."""
     tally = Tally()
     for number in range(rounds):
         gangs = {f"{name}-{number}": name for name in schedulers}
         await asyncio.gather(*(_create(client, gang, name, cpu) for gang, name in gangs.items()))
         pods = await _settled(client)
         _count(tally, pods, gangs)
-        await _delete(client, pods, gangs)
+        await _delete(client, [pod for pod in pods if pod["spec"].get("nodeName")])
+        left = [pod for pod in pods if not pod["spec"].get("nodeName")]
+        if left:
+            pods = await _settled(client)
+            _count(tally, pods, gangs)
+            await _delete(client, pods)
+        await asyncio.gather(*(client.delete(GROUPS, gang, NAMESPACE) for gang in gangs))
     return tally
 
 
@@ -74,7 +80,6 @@ def _count(tally: Tally, pods: list[dict[str, Any]], gangs: dict[str, str]) -> N
             tally.half.append(gang)
 
 
-async def _delete(client: Client, pods: list[dict[str, Any]], gangs: dict[str, str]) -> None:
+async def _delete(client: Client, pods: list[dict[str, Any]]) -> None:
     names = [pod["metadata"]["name"] for pod in pods]
     await asyncio.gather(*(client.delete(PODS, name, NAMESPACE, grace_period_seconds=0) for name in names))
-    await asyncio.gather(*(client.delete(GROUPS, gang, NAMESPACE) for gang in gangs))

@@ -91,7 +91,11 @@ class Scene:
         self.scheduler = scheduler
         self.sources = {"Pod": Source(), "Node": Source()}
         self.dispatcher, self.elector, self.decision_log = Dispatched(), elector, None
-        self.binding_lease, self.queue = None, CallQueue(ConcurrencyLimits(), lambda error: None)
+        self.binding_lease, self.foreign_pods, self.queue = (
+            None,
+            None,
+            CallQueue(ConcurrencyLimits(), lambda error: None),
+        )
         self.inbox, self.ready = Inbox(), asyncio.Event()
         self._loop = SchedulingLoop(
             scheduler,

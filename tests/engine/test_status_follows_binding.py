@@ -9,7 +9,8 @@ import pytest
 from muster.api.resources import PODS, Resource
 from muster.client.clock import MonotonicClock
 from muster.engine import options
-from muster.engine.call_queue import ConcurrencyLimits
+from muster.engine.api_calls.call import ApiCall
+from muster.engine.call_queue import CallQueue, ConcurrencyLimits
 from muster.engine.engine import Engine
 from muster.engine.settings import Settings
 from muster.testing import a_pod_group
@@ -17,35 +18,39 @@ from tests.build.manifests import in_version
 from tests.engine.conftest import World, eventually
 
 GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
-ON_THE_WAY = 5  # statuses and events that are started beside binds; they may have been when the answer came
-WRITES = ("bind", "patch", "create", "update", "delete")
 
 
 class Timeline:
-    """When writes began and when binds were answered, in order."""
+    """When writes were started and when binds were answered, in order."""
 
-    def __init__(self, world: World, slow: float) -> None:
-        self.entries: list[tuple[str, str, str]] = []  # began or answered, verb, name
+    def __init__(self, world: World, slow: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.entries: list[tuple[str, str, str]] = []  # started or answered, kind of call, name of its object
         world.client.slow = slow
-        world.client.before = lambda verb, name: self._note("began", verb, name)
-        world.client.after = lambda verb, name: self._note("answered", verb, name)
+        start, end = CallQueue._start, CallQueue._end
 
-    def _note(self, what: str, verb: str, name: str) -> None:
-        if verb in WRITES:
-            self.entries.append((what, verb, name))
+        def started(queue: CallQueue, call: ApiCall) -> None:
+            self.entries.append(("started", call.call_type, call.key[2]))
+            start(queue, call)
+
+        def ended(queue: CallQueue, call: ApiCall, error: str) -> None:
+            self.entries.append(("answered", call.call_type, call.key[2]))
+            end(queue, call, error)
+
+        monkeypatch.setattr(CallQueue, "_start", started)
+        monkeypatch.setattr(CallQueue, "_end", ended)
 
     def between(self, gang: str, minimum: int) -> list[tuple[str, str]]:
-        """The writes that began after the bind that completed the minimum was answered, before the group said so."""
+        """The writes that were started after the bind that completed the minimum, before the group said so."""
         binds = 0
         written: list[tuple[str, str]] | None = None
-        for what, verb, name in self.entries:
-            if (what, verb) == ("answered", "bind") and name.startswith(f"pods/{gang}-"):
+        for what, type_, name in self.entries:
+            if (what, type_) == ("answered", "pod_binding") and name.startswith(f"{gang}-"):
                 binds += 1
                 written = [] if binds == minimum else written
-            elif what == "began" and written is not None:
-                if (verb, name) == ("patch", f"podgroups/{gang}"):
+            elif what == "started" and written is not None:
+                if (type_, name) == ("status_patch", gang):
                     return written
-                written.append((verb, name))
+                written.append((type_, name))
         raise AssertionError(f"{gang} never said that it is scheduled")
 
 
@@ -81,20 +86,22 @@ async def all_said(world: World, names: list[str]) -> None:
 
 @pytest.mark.parametrize("binds", [1, 4])
 async def test_the_next_write_after_the_bind_that_completes_the_minimum_is_the_status_of_the_group(
-    world: World, binds: int
+    world: World, binds: int, monkeypatch: pytest.MonkeyPatch
 ):
     await world.node(cpu="100")
-    timeline = Timeline(world, 0.01)
+    timeline = Timeline(world, 0.01, monkeypatch)
     await gangs(world, ["g"], size=12, minimum=4)
     await run(world, binds)
     await all_said(world, ["g"])
     assert timeline.between("g", 4) == []
 
 
-async def test_under_load_nothing_is_started_in_between_but_the_statuses_of_other_groups(world: World):
+async def test_under_load_nothing_is_started_in_between_but_the_statuses_of_other_groups(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
     await world.node(cpu="100")
     names = [f"g{number}x" for number in range(12)]
-    timeline = Timeline(world, 0.005)
+    timeline = Timeline(world, 0.005, monkeypatch)
     for number in range(100):  # their statuses and events keep the server busy
         await world.pod(f"large-{number}", cpu="1000")
     await gangs(world, names, size=5, minimum=3)
@@ -102,16 +109,13 @@ async def test_under_load_nothing_is_started_in_between_but_the_statuses_of_othe
     await all_said(world, names)
     for name in names:
         between = timeline.between(name, 3)
-        others = [(verb, about) for verb, about in between if not about.startswith("podgroups/")]
-        assert len(others) <= ON_THE_WAY, (name, others)
-        assert all(verb != "bind" for verb, _ in others), (name, others)
+        assert all(type_ == "status_patch" and about in names for type_, about in between), (name, between)
 
 
 async def test_a_watcher_never_sees_a_bound_gang_that_still_waits_for_more_than_a_few_requests(world: World):
     await world.node(cpu="100")
     names = [f"g{number}x" for number in range(8)]
-    slow = 0.02
-    Timeline(world, slow)
+    world.client.slow = 0.02
     await run(world, binds=8)
     missing: dict[str, float] = {}
     longest = 0.0

@@ -48,15 +48,15 @@ ALL = Rights()
 
 
 class Access(Protocol):
-    """Gives a viewer's rights in some namespaces."""
+    """Gives a viewer's rights. The namespaces are asked for only where they matter."""
 
-    async def rights(self, namespaces: Iterable[str]) -> Rights: ...
+    async def rights(self, namespaces: Callable[[], Iterable[str]]) -> Rights: ...
 
 
 class FullAccess:
     """The viewer is the user whose credentials the dashboard uses."""
 
-    async def rights(self, namespaces: Iterable[str]) -> Rights:
+    async def rights(self, namespaces: Callable[[], Iterable[str]]) -> Rights:
         return ALL
 
 
@@ -82,16 +82,14 @@ class ReviewedAccess:
         default_factory=dict[tuple[str, str], tuple[float, bool]]
     )
 
-    async def rights(self, namespaces: Iterable[str]) -> Rights:
+    async def rights(self, namespaces: Callable[[], Iterable[str]]) -> Rights:
         kinds = list(RESOURCES)
         answers = await asyncio.gather(*(self._may(kind, "") for kind in kinds))
         everywhere = frozenset(kind for kind, yes in zip(kinds, answers, strict=True) if yes)
-        asked = [
-            (kind, each)
-            for kind in kinds
-            if kind not in everywhere and kind != "Node"
-            for each in sorted(set(namespaces))
-        ]
+        asked: list[tuple[str, str]] = []
+        if len(everywhere) < len(kinds):
+            places = sorted(set(namespaces()))
+            asked = [(kind, each) for kind in kinds if kind not in everywhere and kind != "Node" for each in places]
         found = await asyncio.gather(*(self._may(*each) for each in asked))
         return Rights(everywhere, frozenset(each for each, yes in zip(asked, found, strict=True) if yes))
 

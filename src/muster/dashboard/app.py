@@ -36,6 +36,7 @@ from muster.views.explain import explain_with
 from muster.views.failures import ViewFailure
 from muster.views.group import GroupDetail, Moment, group_detail
 from muster.views.node import pods_on
+from muster.views.queue import MOST_EXPECTED, rows
 from muster.views.topology import GPU, default_pod, largest_gangs
 
 COOKIE = "muster-session"
@@ -43,6 +44,7 @@ PAGES = ("cluster", "queue", "group", "what-if", "time", "health")
 STATIC = Path(__file__).parent / "static"
 KEEP_ALIVE_SECONDS = 15.0
 MOST_EVENTS = 200
+LOOKS_FOR_STARTS = 200_000  # at pods, to estimate starts: about a second
 GROUP_KINDS = ("PodGroup", "CompositePodGroup")
 KINDS = (*GROUP_KINDS, "Pod")
 
@@ -86,6 +88,7 @@ class Dashboard:
         yield get("/api/board", self._signed_in(self._board))
         yield get("/api/changes", self._signed_in(self._changes))
         yield get("/api/seats", self._signed_in(self._seats))
+        yield get("/api/starts", self._signed_in(self._starts))
         yield get("/api/node/{name}", self._signed_in(self._node))
         yield get("/api/group/{kind}/{namespace}/{name}", self._signed_in(self._group))
         yield get("/api/explain/{kind}/{namespace}/{name}", self._signed_in(self._explain))
@@ -179,9 +182,9 @@ class Dashboard:
         return await self._source.at(moment, session.name)
 
     async def _rights(self, session: Session, board: Board) -> Rights:
-        names = {namespace for namespace, _ in board.objects.get("Pod", {})}
-        names |= {namespace for kind in GROUP_KINDS for namespace, _ in board.objects.get(kind, {})}
-        return await session.access.rights(names)
+        return await session.access.rights(
+            lambda: {namespace for kind in KINDS for namespace, _ in board.objects.get(kind, {})}
+        )
 
     async def _board(self, request: web.Request, session: Session) -> web.StreamResponse:
         holder = await self._holder(request, session)
@@ -245,6 +248,15 @@ class Dashboard:
         answer = _json(await holder.ask(count))
         answer.enable_compression()
         return answer
+
+    async def _starts(self, request: web.Request, session: Session) -> web.StreamResponse:
+        """When the first of the queue are expected to start; fewer of them in a cluster of very many pods."""
+        holder = await self._holder(request, session)
+        rights = await self._rights(session, holder.board)
+        pods = len(holder.board.objects.get("Pod", {}))
+        most = min(MOST_EXPECTED, LOOKS_FOR_STARTS // max(1, pods))
+        found = await holder.ask(lambda board: rows(board.scheduler, most=most))
+        return _json(redaction.queue_rows(found, rights))
 
     async def _node(self, request: web.Request, session: Session) -> web.StreamResponse:
         name = request.match_info["name"]
@@ -327,7 +339,7 @@ class Dashboard:
             return _json({"recording": None, "start": 0.0, "end": 0.0, "times": [], "steps": []})
         await past.ready()
         found, times = past.steps, past.times()
-        rights = await session.access.rights({step.namespace for step in found})
+        rights = await session.access.rights(lambda: {step.namespace for step in found})
         steps = [step for step in found if rights.may_see(step.kind, step.namespace)]
         answer = _json(
             {
@@ -345,7 +357,7 @@ class Dashboard:
         kind, namespace, name = _object(request, GROUP_KINDS)
         if self._past is None:
             return _status(404, "NotFound", "there is no recording")
-        rights = await session.access.rights([namespace])
+        rights = await session.access.rights(lambda: [namespace])
         if not rights.may_see_gang(EntityKey(kind, namespace, name)):
             return _forbidden(f"{kind.lower()}s", namespace)
         line = _number(request.match_info["line"])

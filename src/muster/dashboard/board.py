@@ -172,11 +172,14 @@ class Board:
         return bool(changed) or self._queue_is_stale
 
     def refresh_queue(self) -> None:
-        """Bring the queue up to date. It is asked for less often: every row may change with one that leaves."""
+        """Bring the queue up to date. It is asked for less often: every row may change with one that leaves.
+
+        Expected starts are not in it: each is a look at every pod.
+        """
         if not self._queue_is_stale:
             return
         self._queue_is_stale = False
-        found = rows(self.scheduler, most=MOST_QUEUE_ROWS)
+        found = rows(self.scheduler, most=MOST_QUEUE_ROWS, expected=0)
         self.waiting = sum(1 for _ in self.scheduler.view().queue_entries())
         if found != self.queue:
             self.version += 1

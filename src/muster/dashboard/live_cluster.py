@@ -80,7 +80,7 @@ class LiveCluster:
 
     def start(self) -> None:
         if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="dashboard-watches")
+            self._task = asyncio.create_task(self._keep_running(), name="dashboard-watches")
 
     async def ready(self) -> None:
         self.start()
@@ -115,6 +115,19 @@ class LiveCluster:
             self._task = None
 
     # --- watching ----------------------------------------------------------------------------------
+
+    async def _keep_running(self) -> None:
+        """Whatever goes wrong is said on the pages, and everything is read anew."""
+        while True:
+            try:
+                await self._run()
+            except Exception as error:
+                first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+                log.exception("The dashboard cannot follow the cluster")
+                self._trouble = f"the cluster cannot be followed: {type(first).__name__}: {first}"
+            await self._clock.sleep(RETRY_SECONDS)
+            self._holder.board.load([])
+            self._events = []
 
     async def _run(self) -> None:
         self.served = await self._discover()

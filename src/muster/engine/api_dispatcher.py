@@ -83,7 +83,7 @@ class ApiDispatcher:
         together = any(isinstance(each, SelectVolumeNode | PromiseVolume) for each in decisions)
         for decision in _urgent_first(decisions):
             match decision:
-                case Bind() if together and self._in_group(decision.pod):
+                case Bind() if together and self.in_group(decision.pod):
                     gang[0].append(decision)
                     gang[1].extend(volumes)
                     volumes = []
@@ -115,7 +115,8 @@ class ApiDispatcher:
         if call is not None:
             self._queue.submit(call)
 
-    def _in_group(self, ref: ObjectRef) -> bool:
+    def in_group(self, ref: ObjectRef) -> bool:
+        """Whether a pod names a group."""
         pod: Pod | None = self._latest.look("Pod", ref.namespace, ref.name)
         return pod is not None and pod.spec.scheduling_group is not None
 

@@ -20,6 +20,7 @@ from muster.engine.binding_lease import BindingLease
 from muster.engine.call_queue import CallQueue
 from muster.engine.decision_log import DecisionLog
 from muster.engine.event_source import EventSource
+from muster.engine.foreign_pods import ForeignPods
 from muster.engine.group_membership import membership
 from muster.engine.ignored_fields import hide_gated_fields
 from muster.engine.inbox import Inbox
@@ -59,6 +60,7 @@ class EngineParts:
     writer: Client  # refuses to write while the lease is not surely ours
     queue: CallQueue
     binding_lease: BindingLease | None
+    foreign_pods: ForeignPods | None  # where binds are coordinated with other schedulers
     dispatcher: ApiDispatcher
     decision_log: DecisionLog | None
 
@@ -88,6 +90,7 @@ def build(served: ServedApis, given: Surroundings) -> EngineParts:
         writer=writer,
         queue=queue,
         binding_lease=lease,
+        foreign_pods=ForeignPods(given.profiles, lease.partners) if lease is not None else None,
         dispatcher=dispatcher,
         decision_log=_decision_log(given),
     )

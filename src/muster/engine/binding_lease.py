@@ -52,6 +52,7 @@ class BindingLease:
     def __init__(self, client: Client, names: Collection[str], clock: Clock) -> None:
         self.identity = "+".join(sorted(names))
         self.enabled = True
+        self.partners: set[str] = set()  # names that others serve who took part so far
         self._client = client
         self._clock = clock
         self._pods: PodWatch | None = None
@@ -154,6 +155,8 @@ class BindingLease:
         if lease is not None and new <= known:
             return
         self._lease, self._seen_at = lease, self._clock.now()
+        for identity in (self._holder(), *self._waiting()):
+            self.partners.update(identity.split("+") if identity and identity != self.identity else ())
         if self._holder() != self.identity:
             self._held_until = 0.0
         self._changed.set()

@@ -144,7 +144,7 @@ class DecisionLog:
             older.append(self.path.rename(self.path.with_name(f"{self.path.name}.{number:06d}")))
         allowed = self._max_size - self._max_size // SEGMENTS
         sizes = [segment.stat().st_size for segment in older]
-        while sizes and sum(sizes) > allowed:
+        while sizes and sum(sizes) > (allowed if len(sizes) > 1 else self._max_size):  # one more if that is possible
             older.pop(0).unlink()
             sizes.pop(0)
 

@@ -11,6 +11,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from muster.api.resources import PODS
 from muster.client.clock import Clock
@@ -29,6 +30,15 @@ log = logging.getLogger(__name__)
 
 
 READS = 4  # turns of the event loop that bring what has arrived from the sockets into the inbox
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Decisions with binds that are not sent yet."""
+
+    decisions: list[Decision]
+    since: float
+    gang: bool  # whether a bind is that of a group's member
 
 
 class SchedulingLoop:
@@ -54,7 +64,7 @@ class SchedulingLoop:
         self._new_scheduler = new_scheduler  # for the next segment of the decision log
         self._holds_lease = False  # since binds were decided, until they are on their way or nothing is left to decide
         self._acquiring: asyncio.Task[None] | None = None
-        self._held_back: list[list[Decision]] = []  # decisions with binds that are not dispatched yet
+        self._held_back: list[HeldBack] = []  # decisions with binds that are not dispatched yet
 
     async def run(self, ready: asyncio.Event) -> None:
         """Schedule until cancelled; `ready` is set when scheduling begins."""
@@ -114,6 +124,8 @@ class SchedulingLoop:
         if self._parts.decision_log is not None:
             self._parts.decision_log.event(event, now)
         self._metrics.handled(event, now)
+        if self._parts.foreign_pods is not None:
+            self._parts.foreign_pods.handled(event, now)
         self._scheduler.handle(event, now)
 
     async def _run_cycles(self) -> None:
@@ -191,7 +203,7 @@ class SchedulingLoop:
         if not isinstance(self._scheduler, Scheduler) or not any(isinstance(each, Bind) for each in decisions):
             self._parts.dispatcher.dispatch(decisions)
             return
-        self._held_back.append(decisions)
+        self._held_back.append(self._hold_back(decisions))
         lease = self._parts.binding_lease
         if lease is None or self._holds_lease or self._acquiring is not None:
             return
@@ -199,6 +211,16 @@ class SchedulingLoop:
             self._holds_lease = True
         else:
             self._acquiring = asyncio.create_task(self._acquire(lease))
+
+    def _hold_back(self, decisions: list[Decision]) -> HeldBack:
+        in_group = self._parts.dispatcher.in_group
+        gang = any(isinstance(decision, Bind) and in_group(decision.pod) for decision in decisions)
+        return HeldBack(decisions, self._clock.now(), gang)
+
+    def _due_at(self, held: HeldBack) -> float:
+        """When held back binds are sent: a gang's once other schedulers have done what they had begun."""
+        foreign = self._parts.foreign_pods
+        return foreign.settled_at(held.since) if foreign is not None and held.gang else held.since
 
     async def _acquire(self, lease: BindingLease) -> None:
         try:
@@ -214,16 +236,20 @@ class SchedulingLoop:
         if not self._held_back or self._acquiring is not None:
             return
         assert isinstance(self._scheduler, Scheduler)
-        lists, self._held_back = self._held_back, []
+        now, before, self._held_back = self._clock.now(), self._held_back, []
         sent = False
-        for decisions in lists:
+        for held in before:
+            if now < self._due_at(held):
+                self._held_back.append(held)
+                continue
+            decisions = held.decisions
             binds = [decision for decision in decisions if isinstance(decision, Bind)]
             lost = self._scheduler.lost_races(binds)
             for event in lost:
                 self._inbox.report(event)
             self._parts.dispatcher.dispatch(_without({event.uid for event in lost}, decisions) if lost else decisions)
             sent = sent or len(lost) < len(binds)
-        if sent:
+        if sent and not self._held_back:
             self._leave_lease()
 
     def _leave_lease(self) -> None:
@@ -248,7 +274,8 @@ class SchedulingLoop:
     async def _sleep(self) -> None:
         """Until something happens or something is due."""
         wakeup = self._inbox.wakeup
-        times = (self._scheduler.wake_at(self._clock.now()), self._volume_gate.next_due())
+        held = [self._due_at(each) for each in self._held_back] if self._acquiring is None else []
+        times = (self._scheduler.wake_at(self._clock.now()), self._volume_gate.next_due(), *held)
         due = [when for when in times if when is not None]
         if not due:
             await wakeup.wait()

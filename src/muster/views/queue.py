@@ -33,13 +33,16 @@ class QueueRow(msgspec.Struct, frozen=True, rename="camel"):
 MOST_EXPECTED = 20  # entries from the front of the queue whose start is estimated
 
 
-def rows(scheduler: Scheduler, namespace: str | None = None, most: int | None = None) -> list[QueueRow]:
-    """The queue, the one that is tried next first; at most so many of it."""
-    roots = [root for root in scheduler.view().queue() if namespace in (None, root.key.namespace)]
-    return [_row(scheduler.view(), position, root) for position, root in enumerate(roots[:most], 1)]
+def rows(
+    scheduler: Scheduler, namespace: str | None = None, most: int | None = None, expected: int = MOST_EXPECTED
+) -> list[QueueRow]:
+    """The queue, the one that is tried next first; at most so many of it, with the expected start of so many."""
+    view = scheduler.view()
+    roots = [root for root in view.queue() if namespace in (None, root.key.namespace)]
+    return [_row(view, position, root, position <= expected) for position, root in enumerate(roots[:most], 1)]
 
 
-def _row(view: SchedulerView, position: int, root: QueuedEntity) -> QueueRow:
+def _row(view: SchedulerView, position: int, root: QueuedEntity, with_start: bool) -> QueueRow:
     group, member = root.group, root.member
     conditions = (group.obj.status.conditions if group and group.obj else None) or ()
     wanted = ("PodScheduled", "PodGroupScheduled", "PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled")
@@ -49,7 +52,7 @@ def _row(view: SchedulerView, position: int, root: QueuedEntity) -> QueueRow:
     members = "1" if group is None else f"{sum(leaf.bound for leaf in group.leaves())}/{_needed(root)}"
     reason, message = (found.reason, found.message) if found is not None else _without_condition(group)
     since = root.created or (found.last_transition_time if found is not None else None) or _first_member(group)
-    start = start_text(view.expected_start(root)) if position <= MOST_EXPECTED else UNKNOWN
+    start = start_text(view.expected_start(root)) if with_start else UNKNOWN
     key = root.key
     return QueueRow(position, key.kind, key.namespace, key.name, members, root.priority, since, reason, message, start)
 

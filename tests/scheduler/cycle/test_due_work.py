@@ -162,6 +162,9 @@ def test_bare_pods_are_kept_and_reported():
     assert world.evicted() == []
     note = next(event.note for event in world.events if event.reason == "BindTimeout")
     assert "(g-0, g-1)" in note
+    condition = world.condition("PodGroup", "g")
+    assert (condition.status, condition.reason) == ("False", "Unschedulable")
+    assert "no controller: g-0, g-1" in condition.message or "(g-0, g-1)" in condition.message
 
 
 def test_a_group_that_once_ran_is_never_torn_down():

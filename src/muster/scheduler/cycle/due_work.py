@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.scheduler.cycle import preempt, requeue, requeue_events, reserve
+from muster.scheduler.cycle import give_back, preempt, requeue, requeue_events, reserve
 from muster.scheduler.cycle.report import report_fault, report_waits
 from muster.scheduler.cycle.requeue_waiting import wake_marking
-from muster.scheduler.groups.group import RUNNING, Group
+from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import INVALID, TreeFault, find_fault, mixed_schedulers
-from muster.scheduler.interface.decisions import MOST_NOTE, Decision, Evict, RecordEvent
+from muster.scheduler.interface.decisions import Decision
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
 
@@ -29,7 +29,7 @@ def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
     _look_again(state, now)
     yield from _report_waits(state, now)
     yield from preempt.proceed(state, now)
-    yield from _give_back(state, now)
+    yield from give_back.give_back(state, now)
 
 
 def next_due(state: SchedulerState) -> float | None:
@@ -99,23 +99,6 @@ def _is_partly_bound(state: SchedulerState, top: Group) -> bool:
     """A tree that never ran as a whole, is bound in part and still queued."""
     partly = not top.scheduled_once and not top.quorum_bound and any(leaf.confirmed > 0 for leaf in top.leaves())
     return partly and top.key in state.queue.entities
-
-
-def _give_back(state: SchedulerState, now: float) -> Iterator[Decision]:
-    """A tree that never ran and was not completed in time gives its seats back, where its pods come again."""
-    limit = state.config.bind_timeout
-    for key in state.checks.take_overdue(now, limit):
-        top = state.top(key)
-        if top is None:
-            continue
-        running = [m for leaf in top.leaves() for m in leaf.running.values() if m.state == RUNNING]
-        running = sorted((m for m in running if m.traits[0] in state.config.profiles), key=lambda m: m.order)
-        deleted = [m for m in running if any(owner.controller for owner in m.pod.metadata.owner_references or ())]
-        yield from (Evict(member.ref, top.ref, given_back=True) for member in deleted)
-        kept = sorted(m.ref.name for m in running if m not in deleted)
-        note = f"the minimum was not bound within {limit:g} s: {len(deleted)} pods are deleted"
-        note += f", {len(kept)} without a controller are kept ({', '.join(kept)})" if kept else ""
-        yield RecordEvent(top.ref, "Warning", "BindTimeout", "Binding", note[:MOST_NOTE])
 
 
 # --- waiting ---------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status import waiting
 from muster.scheduler.status.conditions import POD_SCHEDULED
+from muster.scheduler.status.kept_room import with_kept_room
 from muster.scheduler.status.messages import MAX_CONDITION_MESSAGE
+from muster.scheduler.status.still_running import still_running
 
 
 def report_groups(
@@ -53,12 +55,14 @@ def report_fault(state: SchedulerState, top: Group, fault: TreeFault) -> Iterato
 def report_waits(state: SchedulerState, entity: QueuedEntity, top: Group, *, pods: bool) -> Iterator[Decision]:
     """What an incomplete tree waits for, on its groups and, if they are told too, on its pods."""
     waits = {wait.group.key: wait for wait in waiting.wait_reasons(top)}
+    running = still_running(top, state.config.profiles)
     for wait in waits.values():
-        entity.set_outcome(wait.reason, wait.message)
-        condition = state.conditions.initially_scheduled(wait.group, "False", wait.reason, wait.message)
+        text = with_kept_room(wait.message, running if wait.group is top else "")
+        entity.set_outcome(wait.reason, text)
+        condition = state.conditions.initially_scheduled(wait.group, "False", wait.reason, text)
         if condition is not None:
             yield condition
-            yield RecordEvent(wait.group.ref, "Normal", wait.reason, "Scheduling", wait.message)
+            yield RecordEvent(wait.group.ref, "Normal", wait.reason, "Scheduling", text[:MOST_NOTE])
     for member in _pending(top) if pods else ():
         assert member.group is not None
         wait = waits.get(member.group.key)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muster.scheduler.cache.arrays import Bools, Ints
+from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, shapes_of
 from muster.scheduler.queue.waiting_classes import Kind, WaitingClass
@@ -28,6 +29,15 @@ class Rooms:
     def __init__(self, state: SchedulerState) -> None:
         self._state = state
         self._known: dict[Kind, Ints] = {}
+        self._evicting: dict[Kind, bool] = {}
+
+    def evicting(self, kind: Kind) -> bool:
+        """Whether there is anything that entities of the kind could evict, or that leaves anyway."""
+        found = self._evicting.get(kind)
+        if found is None:
+            found = kind.preempts and bool(self._state.evictable.below(kind.priority).any())
+            self._evicting[kind] = found
+        return found
 
     def of(self, kind: Kind) -> Ints:
         """Per resource row and slot."""
@@ -49,14 +59,13 @@ def most_that_fit(state: SchedulerState, rooms: Rooms, waiting: WaitingClass) ->
     request, kind = waiting.hints.request, waiting.kind
     if request is None:
         return 0
-    check = _Check(state, _unreserved(state, rooms.of(kind), waiting), kind.preempts, request)
+    check = _Check(state, _unreserved(state, rooms.of(kind), waiting), rooms.evicting(kind), request)
     if not check.passes():
         return 0
     if not isinstance(request, PodGroupRequest) or len(request.identical) != 1 or request.topology:
         return 1
     shape = request.identical[0].shape
-    evicting = kind.preempts and state.evictable.below(kind.priority).any()
-    if evicting or not state.evaluator.independent(shape):
+    if rooms.evicting(kind) or not state.evaluator.independent(shape):
         return 1
     return max(1, int(check.seats(shape).sum()) // max(1, request.need))
 
@@ -76,11 +85,11 @@ def _unreserved(state: SchedulerState, room: Ints, waiting: WaitingClass) -> Int
 class _Check:
     """One request on one state of the cluster."""
 
-    def __init__(self, state: SchedulerState, room: Ints, preempts: bool, request: GroupRequest) -> None:
+    def __init__(self, state: SchedulerState, room: Ints, evicting: bool, request: GroupRequest) -> None:
         self._cluster = state.cluster
         self._evaluator = state.evaluator
         self._room = room
-        self._preempts = preempts
+        self._evicting = evicting
         self._request = request
         # A nominated pod can be what an affinity term asks for.
         single = isinstance(request, PodGroupRequest) and len(request.members) == 1
@@ -107,9 +116,9 @@ class _Check:
     def _count(self, shape: Shape) -> Ints:
         feasibility = self._evaluator.feasibility(shape)
         size = self._cluster.size
-        # Who preempts may free what usage filters miss. What pods on other nodes decide is certain for one pod only:
+        # Evictions may free what usage filters miss. What pods on other nodes decide is certain for one pod only:
         # a gang changes it with every member that is placed.
-        if self._preempts:
+        if self._evicting:
             ok = feasibility.node_ok[:size]
         else:
             ok = feasibility.feasible()[:size] if self._single else feasibility.ok[:size]
@@ -182,27 +191,32 @@ class _Check:
     # --- in sum ------------------------------------------------------------------------------------
 
     def _enough_in_sum(self) -> bool:
-        """Whether the nodes with a seat have what the pods request at least, in each resource."""
+        """Whether the nodes with a seat, of one domain if it must be one, have what the pods request at least."""
         usable = np.zeros(self._cluster.size, dtype=np.bool_)
         for shape in shapes_of(self._request).values():
             usable |= self.seats(shape) > 0
-        available = self._room[:, usable].sum(axis=1)
-        return bool((self._least(self._request) <= available).all())
+        least, room = least_requests(self._request, self._cluster), np.where(usable, self._room, 0)
+        if not self._request.topology:
+            return bool((least <= room.sum(axis=1)).all())
+        ids = self._domain_ids(self._request, None)
+        enough = np.ones(int(ids.max(initial=0)) + 1, dtype=np.bool_)
+        for row in np.flatnonzero(least):
+            enough &= np.bincount(ids, weights=room[row], minlength=len(enough)) >= least[row]
+        return bool(enough[1:].any())
 
-    def _least(self, request: GroupRequest) -> Ints:
-        """Per resource row, the least that the missing pods of a group can request together."""
-        rows = len(self._cluster.resources)
-        if request.satisfied or not request.need:
-            return np.zeros(rows, dtype=np.int64)
-        if isinstance(request, CompositeRequest):
-            below = [self._least(child) for child in request.open]
-            counts = np.ones(len(below), dtype=np.int64)
-        else:
-            below = [pods.shape.request_vector(self._cluster) for pods in request.identical]
-            counts = np.array([pods.count for pods in request.identical], dtype=np.int64)
-        if not below:
-            return np.zeros(rows, dtype=np.int64)
-        return _smallest(np.stack(below), counts, request.need)
+
+def least_requests(request: GroupRequest, cluster: Cluster) -> Ints:
+    """Per resource row, the least that the missing pods of a group can request together."""
+    nothing = np.zeros(len(cluster.resources), dtype=np.int64)
+    if request.satisfied or not request.need:
+        return nothing
+    if isinstance(request, CompositeRequest):
+        below = [least_requests(child, cluster) for child in request.open]
+        counts = np.ones(len(below), dtype=np.int64)
+    else:
+        below = [pods.shape.request_vector(cluster) for pods in request.identical]
+        counts = np.array([pods.count for pods in request.identical], dtype=np.int64)
+    return _smallest(np.stack(below), counts, request.need) if below else nothing
 
 
 def _smallest(amounts: Ints, counts: Ints, needed: int) -> Ints:

@@ -13,6 +13,7 @@ import numpy as np
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cycle.evaluate import Evaluation
 from muster.scheduler.cycle.preempt import entity_may_preempt
+from muster.scheduler.cycle.requeue_check import least_requests
 from muster.scheduler.cycle.requeue_terms import has_terms
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
@@ -30,13 +31,23 @@ def failure_hints(state: SchedulerState, entity: QueuedEntity, evaluation: Evalu
     rejected_by = frozenset(
         name for diagnosis in evaluation.diagnoses.values() for name in diagnosis.rejected_by if isinstance(name, str)
     )
-    undecided = state.preemptions.take_undecided(entity.key)
-    proven = isinstance(evaluation.verdict, Infeasible) and not undecided
+    no_victims = state.preemptions.take_undecided(entity.key)
+    undecided = not isinstance(evaluation.verdict, Infeasible)
+    proven = not undecided and not no_victims
     proven = proven and all(map(state.evaluator.independent, shapes_of(request).values()))
     # Reservations are not for those that are bound in part, nor for those that are gone in time.
     reserved = (entity.partly_bound, state.longest_run(entity))
-    key = (_asked(request), entity.priority, preempts, proven, reserved)
-    return _hints(state, request, key, entity.priority, preempts=preempts, proven=proven, rejected_by=rejected_by)
+    key = (_asked(request), entity.priority, preempts, proven, undecided, reserved)
+    return _hints(
+        state,
+        request,
+        key,
+        entity.priority,
+        preempts=preempts,
+        proven=proven,
+        undecided=undecided,
+        rejected_by=rejected_by,
+    )
 
 
 def searching_hints(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> RequeueHints:
@@ -65,6 +76,7 @@ def _hints(
     holder: EntityKey | None = None,
     preempts: bool,
     proven: bool,
+    undecided: bool = False,
     rejected_by: frozenset[str] = frozenset(),
 ) -> RequeueHints:
     shapes = shapes_of(request).values()
@@ -73,10 +85,12 @@ def _hints(
         key,
         request,
         _requests(state, shapes),
+        least_requests(request, state.cluster),
         priority,
         holder,
         preempts,
         proven,
+        undecided,
         _plugins(shapes, terms),
         terms,
         rejected_by,

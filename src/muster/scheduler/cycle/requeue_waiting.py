@@ -8,8 +8,6 @@ the change already.
 
 from __future__ import annotations
 
-from itertools import islice
-
 from muster.scheduler.cycle.requeue_check import Rooms, most_that_fit
 from muster.scheduler.cycle.requeue_terms import is_connected
 from muster.scheduler.placement.request import shapes_of
@@ -46,7 +44,7 @@ def requeue_waiting(state: SchedulerState, now: float) -> bool:
 def _wake(state: SchedulerState, waiting: WaitingClass, count: int, others: list[WaitingClass], now: float) -> None:
     """As many of a class as its count allows, as long as no other class has its turn in between."""
     limit = min((other.first().sort_key for other in others), default=None)
-    chosen = [waiting.first()] if count == 1 else list(islice(waiting.in_order(), count))
+    chosen = [waiting.first()] if count == 1 else waiting.in_order()[:count]
     for entity in chosen:
         if entity is chosen[0] or limit is None or entity.sort_key < limit:
             state.queue.wake(entity, now)
@@ -99,7 +97,8 @@ def wake_marking(state: SchedulerState, now: float) -> None:
 def _check_by_timer(state: SchedulerState, now: float) -> bool:
     """Classes whose last attempt was in another state of the cluster than now, and that pass the check.
 
-    What this finds was missed: a change that mattered was not signalled.
+    What this finds was missed: a change that mattered was not signalled. Undecided ones are tried in any case, because
+    room that was lost can have decided about them.
     """
     rooms = Rooms(state)
     for _ in range(MOST_CHECKS):
@@ -108,8 +107,9 @@ def _check_by_timer(state: SchedulerState, now: float) -> bool:
             return True
         if waiting.version == state.version:
             continue
-        if waiting.hints.request is None or most_that_fit(state, rooms, waiting):
-            state.queue.wake(waiting.first(), now, by_timer=True)
+        hints = waiting.hints
+        if hints.undecided or hints.request is None or most_that_fit(state, rooms, waiting):
+            state.queue.wake(waiting.first(), now, by_timer=not hints.undecided)
             if state.queue.has_woken:
                 return True
     return not state.queue.has_unchecked

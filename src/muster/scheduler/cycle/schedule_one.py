@@ -25,6 +25,7 @@ from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHint
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status.kept_room import with_kept_room
 from muster.scheduler.status.messages import message_of
+from muster.scheduler.status.still_running import still_running
 from muster.scheduler.status.waiting import incomplete_above, own_wait
 
 
@@ -120,8 +121,9 @@ def _fail(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, n
     reason = "PlacementNotGuaranteed" if isinstance(verdict, Undecided) else "Unschedulable"
     yield from clear_nominations(state, entity)
     if entity.group is not None:
-        kept = reserve.text_of(state, entity.key)
-        yield from report_groups(state, entity.group.subtree(), lambda group: _reason_of(group, reason, verdict, kept))
+        kept, running = reserve.text_of(state, entity.key), still_running(entity.group, state.config.profiles)
+        said = "; ".join(each for each in (kept, running) if each)
+        yield from report_groups(state, entity.group.subtree(), lambda group: _reason_of(group, reason, verdict, said))
         state.reservations.ask()
     text = message_of(verdict, entity.key)
     entity.set_outcome(reason, text)
@@ -147,7 +149,7 @@ def _wait_for_search(
 def _reason_of(group: Group, reason: str, verdict: Infeasible | Undecided, kept: str) -> tuple[str, str]:
     """A group without its members waits for them, whatever became of the rest of its tree.
 
-    `kept` says what room is kept for the tree; that is said on its root.
+    `kept` says what room is kept for the tree and which of its pods are; that is said on its root.
     """
     if not group.admissible:
         return own_wait(group)

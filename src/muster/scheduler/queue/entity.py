@@ -61,10 +61,12 @@ class RequeueHints:
     key: Hashable = None
     request: GroupRequest | None = None  # what has to fit; None if only the entity's own objects can help
     requests: Ints | None = None  # of each shape, what one pod requests: [shape, resource row]
+    least: Ints | None = None  # what the missing pods request together at least, per resource row
     priority: int = 0
     holder: EntityKey | None = None  # seats nominated for this entity count as free
     preempts: bool = False  # room that evictions could make counts as well
     proven: bool = True  # there is a proof that nothing fits; otherwise every gain of room could help
+    undecided: bool = False  # a placement may exist, so that lost room can change the verdict as well
     plugins: frozenset[str] = frozenset()  # filters that concern its pods and name events that can end a rejection
     has_terms: bool = False  # where its pods fit depends on pods that their terms select
     rejected_by: frozenset[str] = frozenset()  # plugins

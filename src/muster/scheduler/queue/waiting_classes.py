@@ -67,10 +67,8 @@ class WaitingClass:
             if entity is not None:  # what decides its place in line has changed
                 heapq.heappush(self._heap, (entity.sort_key, key))
 
-    def in_order(self) -> Iterator[QueuedEntity]:
-        """All of them; the first is found without sorting the others."""
-        yield self.first()
-        yield from sorted(self.entities.values(), key=lambda entity: entity.sort_key)[1:]
+    def in_order(self) -> list[QueuedEntity]:
+        return sorted(self.entities.values(), key=lambda entity: entity.sort_key)
 
 
 class WaitingClasses:
@@ -79,6 +77,7 @@ class WaitingClasses:
     def __init__(self) -> None:
         self._by_key: dict[Hashable, WaitingClass] = {}
         self._requests: Ints = np.zeros((64, 4), dtype=np.int64)  # [row, resource row]
+        self._least: Ints = np.zeros((64, 4), dtype=np.int64)  # of the whole class, in each of its rows
         self._live: Bools = np.zeros(64, dtype=np.bool_)
         self._stamps: Ints = np.zeros(64, dtype=np.int64)
         self._kinds: Ints = np.zeros(64, dtype=np.int64)
@@ -143,6 +142,7 @@ class WaitingClasses:
             self._grow()
         if requests.shape[1] > self._requests.shape[1]:
             self._requests = np.ascontiguousarray(with_rows(self._requests.T, requests.shape[1]).T)
+            self._least = np.ascontiguousarray(with_rows(self._least.T, requests.shape[1]).T)
         self._last_kind += 1
         number = self._kind_numbers.setdefault(waiting.kind, self._last_kind)
         self._kind_rows[waiting.kind] += len(requests)
@@ -151,11 +151,15 @@ class WaitingClasses:
             waiting.rows.append(row)
             self._requests[row] = 0
             self._requests[row, : len(request)] = request
+            self._least[row] = 0
+            if waiting.hints.least is not None:
+                self._least[row, : len(waiting.hints.least)] = waiting.hints.least
             self._live[row], self._kinds[row], self._owners[row] = True, number, waiting
 
     def _grow(self) -> None:
         size = len(self._live)
         self._requests = with_rows(self._requests, size * 2)
+        self._least = with_rows(self._least, size * 2)
         self._live = np.concatenate([self._live, np.zeros(size, dtype=np.bool_)])
         self._stamps = np.concatenate([self._stamps, np.zeros(size, dtype=np.int64)])
         self._kinds = np.concatenate([self._kinds, np.zeros(size, dtype=np.int64)])
@@ -180,7 +184,7 @@ class WaitingClasses:
         return list(found.values())
 
     def _fitting(self, rows: Ints, kind: Kind, gains: Mapping[Gain, int], room: Room) -> Ints:
-        """The rows for whose request a newer gain has room."""
+        """The rows for whose request a newer gain has room, if all nodes together have room for their class."""
         newest: dict[int, int] = {}
         for gain, stamp in gains.items():
             if not kind.proven or gain.helps(kind.priority, preempts=kind.preempts):
@@ -189,10 +193,12 @@ class WaitingClasses:
             return rows[:0]
         slots = np.fromiter(newest, dtype=np.int64)
         stamps = np.fromiter(newest.values(), dtype=np.int64)
-        free = room(kind)[:, slots]
+        everywhere = room(kind)
+        free = everywhere[:, slots]
         width = min(free.shape[0], self._requests.shape[1])
         possible = (self._requests[rows, :width] <= free[:width].max(axis=1)).all(axis=1)
         possible &= ~self._requests[rows, width:].any(axis=1)
+        possible &= (self._least[rows, :width] <= everywhere[:width].sum(axis=1)).all(axis=1)
         rows = rows[possible]
         at_once = max(1, _MOST_CELLS // max(1, len(slots) * width))
         parts = [rows[start : start + at_once] for start in range(0, len(rows), at_once)]

@@ -11,7 +11,7 @@ import { natural } from "./format.js";
 /** @typedef {{w: number, h: number, place: (x: number, y: number) => number[]}} Part */
 
 /** The room for the name of a domain, in nodes: more on a large map, where a node is small. */
-const LEAST_HEADER = 0.3, MOST_HEADER = 1.6;
+const LEAST_HEADER = 0.5, MOST_HEADER = 1.6;
 
 /**
  * @param {Map<string, ClusterNode>} nodes
