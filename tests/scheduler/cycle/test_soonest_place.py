@@ -80,7 +80,7 @@ def test_the_known_start_is_the_first_moment_at_which_it_fits(seed: int):
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=examples(200), deadline=None)
-def test_once_the_named_pods_have_left_it_fits_and_none_of_them_could_stay(seed: int):
+def test_once_the_named_pods_have_left_it_fits(seed: int):
     world = a_random_world(seed, durations=False)
     place, entity = place_of(world)
     if entity is None:

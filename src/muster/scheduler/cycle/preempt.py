@@ -75,7 +75,8 @@ def entity_may_preempt(state: SchedulerState, entity: QueuedEntity) -> bool:
 def _suffices(
     state: SchedulerState, entity: QueuedEntity, request: GroupRequest, preemption: PreemptionInProgress
 ) -> bool:
-    if not preemption.victims or not preemption.victims.isdisjoint(state.preemptions.refused_pods):
+    staying = state.preemptions.refused_pods - state.preemptions.leaving()  # the API would not delete them
+    if not preemption.victims or not preemption.victims.isdisjoint(staying):
         return False
     return is_valid(state, entity, request, preemption.placed, preemption.victims)
 
