@@ -21,6 +21,7 @@ PAGES = (
     "preemption",
     "scale",
     "starvation",
+    "search",
     "intake",
     "server",
     "http",

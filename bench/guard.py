@@ -2,8 +2,9 @@
 
 Every page may offer small works (`guarded()`). Of each, two things are compared with `bench/guard.json`:
 
-- its counts (attempts, search steps, array passes, requests) must be exactly those recorded; a change that alters them
-  on purpose records them again (`python -m bench.guard --record [NAME...]`) and says why;
+- its counts (attempts, search steps, array passes, requests, and what it returns in a `Counter`) must be exactly those
+  recorded; a change that alters them on purpose records them again (`python -m bench.guard --record [NAME...]`) and
+  says why;
 - its processor time, as a ratio to a calibration loop, may be at most twice the recorded ratio. It is the least of five
   runs, in which all works and the loop take turns, and what is above the limit is measured a second time.
 """
@@ -16,6 +17,7 @@ import importlib
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,11 +30,14 @@ RECORDED = Path(__file__).with_name("guard.json")
 ROUNDS = 5
 LIMIT = 2.0  # times the recorded ratio
 SHORTEST = 0.05  # ratios below this are noise: a work that is shorter may grow up to it
-PAGES = ("workloads", "scale", "preemption")  # those that offer `guarded()`
+PAGES = ("workloads", "scale", "preemption", "wakeups", "search", "starvation")  # those that offer `guarded()`
 
 
 class GuardedWork(NamedTuple):
-    """A work of at most a fraction of a second. `prepare` builds what it needs and is not measured."""
+    """A work of at most a fraction of a second. `prepare` builds what it needs and is not measured.
+
+    A work that returns a `Counter` adds its own counts.
+    """
 
     name: str
     prepare: Callable[[], Callable[[], object]]
@@ -81,7 +86,9 @@ def measure(works: Sequence[GuardedWork]) -> dict[str, float]:
 def count(work: GuardedWork) -> Counts:
     run = work.prepare()
     with counting() as counts:
-        run()
+        own = run()
+    if isinstance(own, Counter):
+        counts.update(own)
     return dict(sorted(counts.items()))
 
 

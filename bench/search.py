@@ -7,7 +7,8 @@ infeasible form of an instance asks for one pod too many: the largest gang that 
 shape, plus one pod more. It counts as proven only if the search says infeasible with a proof that the checker accepts.
 
 A search is run as the scheduler runs it: in slices, `DEFAULT_STEPS` steps each, ten times that at most. Time is that of
-the processor. `python -m bench.search --instances 20 --rows flat` runs fewer.
+the processor. `python -m bench.search --instances 20 --rows flat` runs fewer; `make bench` runs the first few of
+each row.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from bench.figures import Figure
+from bench.guard import GuardedWork
 from bench.objects import a_node, a_pod
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.checking.check_proof import check_proof
@@ -71,6 +75,9 @@ TREES = (
     Row(2000, 1000, 6, 60, 40),
 )
 BARS = {"flat": 0.99, "trees": 0.95, "infeasible": 0.90}
+WANTED: dict[str, type] = {"flat": Placed, "trees": Placed, "infeasible": Infeasible}
+MOST_MEDIAN_MS, MOST_P99_MS = 200.0, 2000.0  # of searches for what exists
+FEWER = {"flat": 20, "trees": 20, "infeasible": 5}  # instances a row in `make bench`
 
 
 @dataclass(frozen=True)
@@ -204,8 +211,18 @@ def _share(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def _report(kind: str, row: Row, outcomes: list[Outcome], wanted: type, verbose: bool) -> bool:
-    good = [isinstance(outcome.verdict, wanted) for outcome in outcomes]
+def solved(kind: str, row: Row, instances: int) -> list[Outcome]:
+    """The first so many instances of a row, searched."""
+    worlds = (World(planted(row, seed)) for seed in range(instances))
+    if kind == "infeasible":
+        return [one_too_many(world, seed) for seed, world in enumerate(worlds)]
+    outcomes = [search(world, world.request()) for world in worlds]
+    assert not any(isinstance(each.verdict, Infeasible) for each in outcomes), "a placement exists"
+    return outcomes
+
+
+def _report(kind: str, row: Row, outcomes: list[Outcome], verbose: bool) -> bool:
+    good = [isinstance(outcome.verdict, WANTED[kind]) for outcome in outcomes]
     rate, bar = sum(good) / len(good), BARS[kind]
     seconds = [outcome.seconds for outcome in outcomes]
     slices = [each for outcome in outcomes for each in outcome.slices]
@@ -225,6 +242,53 @@ def rows(kinds: list[str]) -> Iterator[tuple[str, Row]]:
         yield from ((kind, row) for row in (TREES if kind == "trees" else FLAT))
 
 
+def figures() -> Iterator[Figure]:
+    """The first few instances of every row; of so few the 99th percentile is the longest."""
+    for kind, row in rows(list(BARS)):
+        outcomes = solved(kind, row, FEWER[kind])
+        good = sum(isinstance(outcome.verdict, WANTED[kind]) for outcome in outcomes)
+        name, said = f"{kind}: {row.name}", f"{good} of {len(outcomes)}"
+        what = "proven" if kind == "infeasible" else "found"
+        yield Figure(f"{name}: {what}", 100 * good / len(outcomes), "%", floor=round(100 * BARS[kind]), note=said)
+        if kind != "infeasible":
+            times = [outcome.seconds * 1000 for outcome in outcomes]
+            yield Figure(f"{name}: median", _share(times, 0.5), "ms", ceiling=MOST_MEDIAN_MS)
+            yield Figure(
+                f"{name}: 99th percentile",
+                _share(times, 0.99),
+                "ms",
+                ceiling=MOST_P99_MS,
+                note=f"the longest of {len(times)}",
+            )
+
+
+# --- the quick form --------------------------------------------------------------------------------
+
+
+def _small(row: Row, seeds: range, one: Callable[[World, int], Outcome]) -> Callable[[], Callable[[], Counter[str]]]:
+    """A few instances of a row; counts what was found and what was proven impossible."""
+
+    def prepare() -> Callable[[], Counter[str]]:
+        worlds = [(seed, World(planted(row, seed))) for seed in seeds]
+
+        def work() -> Counter[str]:
+            verdicts = [one(world, seed).verdict for seed, world in worlds]
+            found = sum(isinstance(verdict, Placed) for verdict in verdicts)
+            return Counter({"found": found, "proven": sum(isinstance(verdict, Infeasible) for verdict in verdicts)})
+
+        return work
+
+    return prepare
+
+
+def guarded() -> Iterator[GuardedWork]:
+    flat, tree, full = Row(100, 200, 4), Row(100, 100, 4, 8, 8), Row(50, 60, 3)
+    for row in (flat, tree):
+        plan = _small(row, range(4), lambda world, _: search(world, world.request()))
+        yield GuardedWork(f"search: 4 times {row.name}", plan)
+    yield GuardedWork(f"search: 2 times {full.name}, one pod too many", _small(full, range(2), one_too_many))
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=200)
@@ -238,14 +302,7 @@ def main(arguments: list[str] | None = None) -> int:
         number = numbers[kind] = numbers.get(kind, -1) + 1
         if options.only is not None and number != options.only:
             continue
-        worlds = (World(planted(row, seed)) for seed in range(options.instances))
-        if kind == "infeasible":
-            outcomes = [one_too_many(world, seed) for seed, world in enumerate(worlds)]
-            reached &= _report(kind, row, outcomes, Infeasible, options.verbose)
-        else:
-            outcomes = [search(world, world.request()) for world in worlds]
-            assert not any(isinstance(each.verdict, Infeasible) for each in outcomes), "a placement exists"
-            reached &= _report(kind, row, outcomes, Placed, options.verbose)
+        reached &= _report(kind, row, solved(kind, row, options.instances), options.verbose)
     return int(not reached)
 
 

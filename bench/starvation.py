@@ -16,6 +16,7 @@ import heapq
 import math
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from typing import Any
 import msgspec
 
 from bench.figures import Figure
+from bench.guard import GuardedWork
 from bench.objects import a_gang, a_node, a_pod
 from muster.api import types
 from muster.scheduler.cycle.scheduler import Scheduler
@@ -36,6 +38,7 @@ NODES, CPU = 8, 8
 RUN = 20.0  # seconds that a pod runs, also one of a gang
 HOUR, ARRIVAL = 3600.0, 600.0
 PATIENCE = 300.0
+SHORT = 100.0  # seconds of the quick form
 LOADS, SIZES, COUNTS = (0.8, 0.9, 0.95), (2, 4, 8), (1, 3)
 BEGIN = 1_767_225_600.0  # the start of 2026
 
@@ -62,8 +65,10 @@ class Outcome:
 class Hour:
     """A scheduler, the objects around it, and what is due when."""
 
-    def __init__(self, *, reservations: bool, durations: bool = False, gang_run: float = RUN) -> None:
-        settings = {"enabled": reservations, "patienceSeconds": PATIENCE}
+    def __init__(
+        self, *, reservations: bool, durations: bool = False, gang_run: float = RUN, patience: float = PATIENCE
+    ) -> None:
+        settings = {"enabled": reservations, "patienceSeconds": patience}
         entry = {"name": "Muster", "args": {"reservations": settings}}
         self.scheduler = Scheduler(
             config.load(
@@ -217,10 +222,10 @@ def least_late(arrivals: list[float], size: int, begins: list[float]) -> float:
     return sorted(waits)[math.ceil(0.99 * len(waits)) - 1]
 
 
-def arrivals(load: float, seed: int) -> list[float]:
+def arrivals(load: float, seed: int, length: float = HOUR) -> list[float]:
     """When the pods of the stream come."""
     chance, when, found = random.Random(seed), BEGIN, list[float]()
-    while (when := when + chance.expovariate(load * NODES * CPU / RUN)) < BEGIN + HOUR:
+    while (when := when + chance.expovariate(load * NODES * CPU / RUN)) < BEGIN + length:
         found.append(when)
     return found
 
@@ -244,6 +249,31 @@ def figures(seed: int = 1) -> Iterator[Figure]:
         ratio = on.late / off.late if off.late else math.inf
         note = f"{on.late:.1f} s against {off.late:.1f}; in a queue without losses {least:.1f}"
         yield Figure(f"{what}: small pods, 99th percentile of waiting", ratio, "times", ceiling=3, note=note)
+
+
+def _one_gang(load: float, size: int) -> Callable[[], Callable[[], Counter[str]]]:
+    """A short stream and one gang of little patience; counts the seconds, rounded, until it is bound."""
+
+    def prepare() -> Callable[[], Counter[str]]:
+        hour = Hour(reservations=True, patience=30.0)
+        for number, when in enumerate(arrivals(load, 1, SHORT)):
+            hour.at(when, lambda name=f"p{number}": hour.small_pod(name))
+        hour.at(BEGIN + RUN, lambda: hour.gang("g", size))
+
+        def work() -> Counter[str]:
+            waits = hour.run(BEGIN + SHORT).gang_waits
+            return Counter({"gangs bound": len(waits), "seconds until bound": round(sum(waits.values()))})
+
+        return work
+
+    return prepare
+
+
+def guarded() -> Iterator[GuardedWork]:
+    for load, size in ((0.8, 2), (0.95, 4)):
+        yield GuardedWork(
+            f"starvation: {SHORT:.0f} s at {load:.0%} load, a gang of {size} nodes", _one_gang(load, size)
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from bench.figures import Figure
+from bench.guard import GuardedWork
 from bench.objects import a_composite, a_gang, a_node, a_pod
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.decisions import Bind
@@ -23,6 +25,7 @@ NODES, PER_RACK, CPUS = 100, 20, 8
 RACK = "example.com/rack"
 MOST_MS, MOST_ATTEMPTS = 20.0, 2
 IDLE_SECONDS = 600.0
+GUARDED_COUNT = 30  # of each crowd, in the quick form
 MOST_IDLE_SHARE = 1.0  # percent of a core
 
 
@@ -180,6 +183,31 @@ def figures() -> Iterator[Figure]:
             share = cluster.idle_share()
             yield Figure(f"{crowd.count:,} {crowd.name}: idle", share, "% of a core", ceiling=MOST_IDLE_SHARE)
         gc.unfreeze()
+
+
+def _one_event(event: Callable[[Crowd], Event]) -> Callable[[], Callable[[], Counter[str]]]:
+    """The same event for a small crowd of each kind, each in a cluster of its own; counts the attempts of each."""
+
+    def prepare() -> Callable[[], Counter[str]]:
+        clusters = [(crowd, FullCluster(crowd, GUARDED_COUNT)) for crowd in CROWDS]
+
+        def work() -> Counter[str]:
+            found: Counter[str] = Counter()
+            for crowd, cluster in clusters:
+                attempts, bound, _ = cluster.after(event(crowd))
+                found[f"{crowd.name}: attempts"] = attempts
+                found[f"{crowd.name}: bound"] = bound
+            return found
+
+        return work
+
+    return prepare
+
+
+def guarded() -> Iterator[GuardedWork]:
+    size = f"wake-ups: {GUARDED_COUNT} of each kind"
+    yield GuardedWork(f"{size}, an event that helps nobody", _one_event(lambda _: helps_nobody(0)))
+    yield GuardedWork(f"{size}, an event that helps one", _one_event(helps_one))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,11 @@ def test_counts_are_those_of_the_work():
     assert counts["attempts"] == 1
     assert counts["requests"] == 3
     assert counts["array passes"] > 0
+
+
+def test_what_a_work_returns_in_a_counter_is_counted_too():
+    counts = guard.count(GuardedWork("own", lambda: lambda: Counter({"found": 2, "missed": 0})))
+    assert counts == {"found": 2, "missed": 0}
 
 
 def test_the_same_work_counts_the_same_twice():

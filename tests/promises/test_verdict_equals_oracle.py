@@ -18,6 +18,7 @@ from tests.build.planning_cases import Small, a_small_world
 from tests.promises.planning_oracle import placeable
 
 SAMPLE = 1500
+CASES = 2000  # of the long row, in a full run
 
 
 def check_seats(small: Small, verdict: Placed) -> None:
@@ -71,11 +72,22 @@ def test_hardly_any_small_world_stays_undecided() -> None:
     assert undecided < len(worlds) / 100
 
 
+def check_worlds(seed: int, cases: int) -> None:
+    """So many worlds, one after the other: placed if and only if the oracle can place it."""
+    rng = random.Random(seed)
+    for number in range(cases):
+        small = a_small_world(rng)
+        verdict = small.scene.plan(small.demand).verdict
+        assert isinstance(verdict, Placed) == placeable(small), f"world {number} of seed {seed}"
+        if isinstance(verdict, Placed):
+            check_seats(small, verdict)
+
+
+def test_the_verdict_equals_the_oracles_in_a_long_row_of_worlds() -> None:
+    check_worlds(2012, examples(CASES))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_the_verdict_equals_the_oracles_on_thousands_of_worlds() -> None:
-    rng = random.Random(6012)
-    for _ in range(int(os.environ.get("ORACLE_CASES", str(10 * SAMPLE)))):
-        small = a_small_world(rng)
-        verdict = small.scene.plan(small.demand).verdict
-        assert isinstance(verdict, Placed) == placeable(small)
+    check_worlds(6012, int(os.environ.get("ORACLE_CASES", str(10 * SAMPLE))))
