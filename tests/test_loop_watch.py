@@ -56,6 +56,7 @@ async def test_warnings_are_few_however_often_it_happens(caplog: pytest.LogCaptu
     watch.start()
     with caplog.at_level(logging.WARNING, "muster.loop_watch"):
         for _ in range(12):
+            watch._culprit = "in job.py:7 (reconcile)"
             now[0] += 1.0
             await asyncio.sleep(0.06)
     await watch.stop()

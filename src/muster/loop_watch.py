@@ -84,9 +84,9 @@ class LoopWatch:
     def _report(self, now: float, late: float, culprit: str) -> None:
         self._held(late)
         self._warned = [when for when in self._warned if now - when < 60.0]
-        if len(self._warned) < _WARNINGS_A_MINUTE:
+        if culprit and len(self._warned) < _WARNINGS_A_MINUTE:
             self._warned.append(now)
-            log.warning("the event loop was held for %.0f ms: %s", late * 1000, culprit or "by nothing that was seen")
+            log.warning("the event loop was held for %.0f ms: %s", late * 1000, culprit)
 
     def _look(self, thread: int) -> None:
         """Beside the loop: see where its thread is while no note comes."""

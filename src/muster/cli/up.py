@@ -133,6 +133,7 @@ def _plane_options(options: UpOptions) -> Options:
         scheduler_config=options.config,
         nodes=options.nodes.options(),
         gates=chosen,
+        watch_loop=True,
         decision_log=_decision_log(options, directory),
         decision_log_size=options.decision_log_max_size,
     )

@@ -41,4 +41,5 @@ class Options:
     gates: FeatureGates = DEFAULT
     freeze: bool = True  # exclude what is alive after the start from garbage collection (gc.freeze)
     repeatable_names: bool = False  # generated names and uids follow from the objects, not from chance
+    watch_loop: bool = False  # say in the log what holds the event loop
     clock: Callable[[], float] = time.time  # of the API server: creationTimestamp

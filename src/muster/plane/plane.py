@@ -67,8 +67,9 @@ class Plane:
         except BaseException:
             await self.stop()
             raise
-        self._loop_watch = LoopWatch(self._held.add)  # from here on: starting loads code, and nobody waits yet
-        self._loop_watch.start()
+        if options.watch_loop:
+            self._loop_watch = LoopWatch(self._held.add)  # from here on: starting loads code, and nobody waits yet
+            self._loop_watch.start()
         if options.freeze:
             # What is alive now stays alive: garbage collection need not visit it again.
             gc.collect()
