@@ -1,8 +1,8 @@
 """The whole scheduler under random lives of a cluster: no gang ever starts in part, no node is ever overcommitted.
 
 Nodes and pods come and go, groups are created in any order, gates open, minimums change, binds are refused, the
-scheduler restarts. After every step, once everything has settled: a gang that never had its minimum has no bound
-member, a constrained group lies in one domain, and a single pod that fits does not wait.
+scheduler restarts. After every step, once everything has settled and backoffs are over: a gang that never had its
+minimum has no bound member, a constrained group lies in one domain, and a single pod that fits does not wait.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from muster.api import groups as api
+from muster.scheduler.queue.entity import EntityState
 from tests.build.examples import examples
 from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod
 from tests.build.scheduler import TestWorld, a_world
@@ -116,8 +117,18 @@ class Cluster(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         self.world.run()
+        self._end_backoffs()
         self._no_partial_gang()
         self._one_rack_each()
+
+    def _end_backoffs(self) -> None:
+        """A refused bind is tried again after a backoff of at most ten seconds; until then its gang is not at rest."""
+        for _ in range(20):
+            entities = self.world.scheduler.state.queue.entities.values()
+            if not any(entity.state is EntityState.BACKOFF for entity in entities):
+                return
+            self.world.wait(1.0)
+        raise AssertionError("a backoff does not end")
 
     def _no_partial_gang(self) -> None:
         for group, minimum in self.minimums.items():
