@@ -160,6 +160,14 @@ def test_a_search_that_ended_without_an_answer_leaves_the_failure_undecided_and_
     assert (hints.proven, hints.undecided) == (False, True)
 
 
+def test_a_choice_of_victims_without_a_result_leaves_the_failure_unproven():
+    world = a_full_world().add(a_pod("p", cpu=TOO_MUCH))
+    entity = entity_of(world, "p")
+    world.scheduler.state.preemptions.set_undecided(entity.key)
+    world.run()
+    assert (entity.hints.proven, entity.hints.undecided) == (False, False)
+
+
 @pytest.mark.parametrize(("policy", "preempts"), [(None, True), ("Never", False)])
 def test_room_that_evictions_could_make_counts_for_who_may_preempt(policy: str | None, preempts: bool):
     assert hints_after(a_full_world(), a_pod("p", cpu=TOO_MUCH, policy=policy)).preempts is preempts

@@ -146,11 +146,11 @@ def test_who_waits_for_its_own_objects_is_woken_neither_by_nodes_nor_by_pods():
 
 @pytest.mark.parametrize(("app", "tried"), [("db", 2), ("cache", 1)])
 def test_a_pod_that_comes_wakes_those_whose_terms_select_it_and_nobody_else(app: str, tried: int):
-    world = a_world([a_node("n0", cpu=8)]).add(a_pod("web", affinity=near(HOSTNAME, app="db"))).run()
-    web = entity_of(world, "web")
+    world = a_world([a_node("n0", cpu=8)]).add(a_gang("web", 2), *pods(2, "web", affinity=near(HOSTNAME, app="db")))
+    web = entity_of(world.run(), "web")
     world.add(a_pod("new", node="n0", labels={"app": app})).run()
     assert web.attempts == tried
-    assert ("web" in world.bound()) is (tried == 2)
+    assert bool(world.bound("web")) is (tried == 2)
 
 
 @pytest.mark.parametrize(("leaver", "wakes"), [("guard", {"web"}), ("other", set())])
