@@ -183,6 +183,23 @@ def test_a_victim_that_cannot_be_deleted_is_not_asked_again_and_again():
     assert world.evicted() == ["stubborn", "stubborn"]
 
 
+def test_a_victim_that_leaves_after_its_deletion_was_refused_is_waited_for():
+    world = a_world([a_node("n0", cpu=1)])
+    world.slow_victims = True
+    world.add(a_pod("stubborn", priority=1, node="n0"))
+    forbid(world, "stubborn")
+    world.add(a_pod("vip", priority=HIGH)).run()
+    assert nominated(world) == set()
+
+    world.terminate("stubborn")
+    world.run(turns=20)  # it comes to rest: one plan, not one after the other
+
+    assert nominated(world) == {"vip"}
+    assert world.evicted() == ["stubborn"], "it is not asked again"
+    world.reap()
+    assert world.run().bound() == {"vip": "n0"}
+
+
 def test_a_plan_that_can_no_longer_hold_parks_its_root_with_a_reason():
     world = lows(a_world([a_node("n0", cpu=2)]), 2)
     world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH))
