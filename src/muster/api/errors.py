@@ -102,7 +102,7 @@ class ApiError(Exception):
         }
         if self.reason:
             body["reason"] = self.reason
-        if self.details:
+        if self.details or self.code == 404:  # kubectl reads the details of a 404 without looking whether there are any
             body["details"] = self.details
         body["code"] = self.code
         return body

@@ -100,6 +100,7 @@ async def test_unknown_groups_and_versions_are_not_found(api: Api) -> None:
     for path in ("/apis/nope", "/apis/apps/v9", "/api/v2", "/nonsense", "/apis/apps/v1/deployments/x/y/z"):
         missing = await api.get(path)
         assert (missing.code, missing.body["kind"]) == (404, "Status")
+        assert missing.body["details"] == {}
 
 
 async def test_the_root_lists_paths(api: Api) -> None:
