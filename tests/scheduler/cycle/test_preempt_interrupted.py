@@ -8,6 +8,7 @@ import pytest
 
 from muster.api import groups as api
 from muster.api import types
+from muster.scheduler.cycle import preempt
 from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import ObjectRef
@@ -213,6 +214,19 @@ def test_a_plan_that_can_no_longer_hold_parks_its_root_with_a_reason():
 
     world.add(a_node("n1", cpu=2)).run()
     assert len(world.bound("g")) == 2
+
+
+def test_victims_are_not_deleted_for_a_plan_that_no_longer_holds_whoever_else_has_looked():
+    world = lows(a_world([a_node("n0", cpu=2)]), 2)
+    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH))
+    until(world, d.Nominate)
+    assert world.evicted() == []
+    world.add(a_node("n0", cpu=1))
+
+    decided = preempt.proceed(world.scheduler.state, world.now)
+
+    assert not any(isinstance(decision, d.Evict) for decision in decided)
+    assert any(isinstance(decision, d.Nominate) and not decision.node for decision in decided), "it is cancelled"
 
 
 def test_pods_that_are_just_being_bound_are_asked_to_leave_as_soon_as_they_are():
