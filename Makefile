@@ -47,8 +47,11 @@ lint: setup  ## format, lint, types, architecture
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-pages: setup  ## check the types of the dashboard's pages, where npm is installed
-	@cd tools/pages && npm ci --silent --no-fund --no-audit && npx tsc -p tsconfig.json && echo "the pages' types are right"
+pages: tools/pages/node_modules/.package-lock.json  ## check the types of the dashboard's pages, where npm is installed
+	@cd tools/pages && npx tsc -p tsconfig.json && echo "the pages' types are right"
+
+tools/pages/node_modules/.package-lock.json: tools/pages/package-lock.json
+	@cd tools/pages && npm ci --silent --no-fund --no-audit && touch node_modules/.package-lock.json
 
 format: setup  ## rewrite the code in the house format
 	$(BIN)/ruff format .

@@ -21,11 +21,16 @@ PAGES = (
     "preemption",
     "scale",
     "starvation",
+    "promises",
     "search",
     "intake",
     "server",
     "http",
     "end_to_end",
+    "day",
+    "pressure",
+    "cluster",
+    "dashboard",
 )
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import msgspec
 from e2e.kube.cluster import RealCluster
 
+from bench.figures import Figure
 from muster.api.resources import NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, Resource
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
@@ -35,6 +36,7 @@ ROOT = Path(__file__).parents[1]
 GROUPS = POD_GROUPS._replace(version="v1beta1")
 NAMESPACE, RACK = "bench", "example.com/rack"
 WRITERS = 48
+PREEMPTION_BAR = 3.0  # how many times as fast as kube-scheduler
 IDLE_SECONDS = 3.0  # that a scheduler runs before it is measured
 MUSTER = [sys.executable, "-c", "from muster.cli.main import main; main()"]
 Obj = dict[str, Any]
@@ -372,6 +374,19 @@ def machine() -> str:
 # --- the run ---------------------------------------------------------------------------------------
 
 
+class BuildFailed(Exception):
+    """The programs of Kubernetes cannot be had here, and why."""
+
+
+def built(*programs: str) -> Path:
+    """The folder with programs of Kubernetes, built if need be; all of them if none is named."""
+    command = [ROOT / "e2e" / "kube" / "build.sh", *programs]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise BuildFailed(run.stderr.strip().splitlines()[-1] if run.stderr.strip() else "build.sh failed")
+    return Path(run.stdout.strip().splitlines()[-1])
+
+
 Measure = Callable[[str], Awaitable[Measured]]
 
 
@@ -414,7 +429,11 @@ async def bench(options: argparse.Namespace, binaries: Path) -> list[Row]:
             evicted = f"{nodes} nodes, {nodes * 10:,} evicted"
             for title, bar, measure in (
                 (f"gang preemption, from the start of the process: {evicted}", 1, measure_preemption),
-                (f"gang preemption, from the creation of the gang: {evicted}", 3, measure_preemption_running),
+                (
+                    f"gang preemption, from the creation of the gang: {evicted}",
+                    PREEMPTION_BAR,
+                    measure_preemption_running,
+                ),
                 (f"parked gang of {nodes}: from freed room to bound", 1, measure_parked),
             ):
                 if extra or options.case in title:
@@ -424,6 +443,23 @@ async def bench(options: argparse.Namespace, binaries: Path) -> list[Row]:
 
                     rows.append(await repeat(title, bar, *again, other))
     return rows
+
+
+def figures() -> Iterator[Figure]:
+    """Preemption of 1,000 pods by schedulers that run and are idle; `make bench-cluster` has the other cases."""
+    name = "gang preemption on a real API server, 1,000 evicted: kube-scheduler against Muster"
+    try:
+        binaries = built("kube-apiserver", "etcd", "kube-scheduler")
+    except BuildFailed as error:
+        yield Figure.not_measured(name, "times", str(error), floor=PREEMPTION_BAR)
+        return
+    options = argparse.Namespace(
+        quick=False, case="from the creation of the gang", repetitions=3, scheduler=[], limit=400
+    )
+    (row,) = asyncio.run(bench(options, binaries))
+    theirs, ours = statistics.median(row.theirs.seconds), statistics.median(row.ours.seconds)
+    note = f"{theirs:.1f} s against {ours:.1f} s; both wait for the API server, which is given two writes a victim"
+    yield Figure(name, theirs / ours, "times", floor=PREEMPTION_BAR, note=note)
 
 
 def main() -> None:
@@ -437,10 +473,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.repetitions = 1
-    built = subprocess.run([ROOT / "e2e" / "kube" / "build.sh"], capture_output=True, text=True, check=False)
-    if built.returncode:
-        sys.exit(built.stderr)
-    rows = asyncio.run(bench(options, Path(built.stdout.strip().splitlines()[-1])))
+    try:
+        rows = asyncio.run(bench(options, built()))
+    except BuildFailed as error:
+        sys.exit(str(error))
     print(f"{machine()}.\n")
     print(table(rows, options.limit))
     if options.json:

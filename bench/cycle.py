@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from bench.figures import Figure
 from bench.gangs import NODES, PER_RACK, RACK
-from bench.objects import a_gang, a_node, a_pod
+from bench.guard import GuardedWork
+from bench.objects import a_composite, a_gang, a_node, a_pod
+from muster.engine.settings import GC_THRESHOLDS
 from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.groups.group import Group
 from muster.scheduler.interface.decisions import Bind
 from muster.scheduler.interface.events import BindSucceeded, CacheSynced, Event, ObjectUpdated
+from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.runtime.config import default_config
 
 
@@ -35,6 +41,24 @@ def gangs(count: int, size: int, topology: str | None) -> list[Event]:
         found.append(ObjectUpdated("PodGroup", a_gang(f"g{number}", size, topology=topology)))
         found += [pod_changed(f"g{number}-{index}", f"g{number}") for index in range(size)]
     return found
+
+
+def tree(leaves: int) -> list[Event]:
+    """A tree of complete gangs of two pods, all of which must run."""
+    found: list[Event] = [ObjectUpdated("CompositePodGroup", a_composite("top", leaves))]
+    for number in range(leaves):
+        group = a_gang(f"g{number}", 2, parentCompositePodGroupName="top")
+        found.append(ObjectUpdated("PodGroup", group))
+        found += [pod_changed(f"g{number}-{index}", f"g{number}") for index in range(2)]
+    return found
+
+
+def tree_events(leaves: int, count: int) -> list[Event]:
+    """More members of the leaves, and their first members on nodes."""
+    names = [f"g{number % leaves}" for number in range(count)]
+    more: list[Event] = [pod_changed(f"{name}-more-{number}", name) for number, name in enumerate(names)]
+    bound: list[Event] = [pod_changed(f"{name}-0", name, f"n{number}") for number, name in enumerate(names[:leaves])]
+    return more + bound
 
 
 def a_scheduler() -> Scheduler:
@@ -80,6 +104,14 @@ def enqueue(size: int) -> float:
     return handle(scheduler, gangs(10, size, None))
 
 
+def tree_event(leaves: int, count: int = 2_000) -> float:
+    """Seconds for one event of a pod in a tree of so many leaves."""
+    scheduler = a_scheduler()
+    handle(scheduler, tree(leaves))
+    events = tree_events(leaves, count)
+    return handle(scheduler, events) / len(events)
+
+
 def intake(count: int = 20_000) -> Iterator[Figure]:
     """Pod events a second into the scheduler, by what they say."""
     scheduler = a_scheduler()
@@ -109,11 +141,47 @@ def figures() -> Iterator[Figure]:
     few, many = enqueue(500), enqueue(5000)
     yield Figure("enqueue of 10 x 5,000 members", many * 1000, "ms", ceiling=2000)
     yield Figure("cost of a member, 5,000 against 500 to a group", many / few / 10, "times", ceiling=2)
+    few, many = tree_event(10), tree_event(1000)
+    yield Figure("event of a pod in a tree of 1,000 leaves", many * 1e6, "µs", ceiling=50)
+    yield Figure("the same, 1,000 leaves against 10", many / few, "times", ceiling=2)
     yield from intake()
 
 
+def guarded() -> Iterator[GuardedWork]:
+    yield GuardedWork("events of pods in a tree of 1,000 leaves: groups walked", _walked_by_tree_events)
+
+
+def _walked_by_tree_events() -> Callable[[], Counter[str]]:
+    scheduler = Scheduler(default_config())
+    handle(scheduler, [*(node_added(number) for number in range(100)), *tree(1000)])
+    events = tree_events(1000, 500)
+
+    def work() -> Counter[str]:
+        with walking() as walked:
+            handle(scheduler, events)
+        return Counter({"groups walked": len(walked)})
+
+    return work
+
+
+@contextmanager
+def walking() -> Iterator[list[EntityKey]]:
+    """The groups whose children are read inside the block."""
+    original, walked = Group.ordered_children, list[EntityKey]()
+
+    def read(group: Group) -> list[Group]:
+        walked.append(group.key)
+        return original(group)
+
+    Group.ordered_children = read
+    try:
+        yield walked
+    finally:
+        Group.ordered_children = original
+
+
 def main() -> None:
-    gc.set_threshold(50_000, 20, 100)  # as the shell does
+    gc.set_threshold(*GC_THRESHOLDS)  # as the engine does
     for figure in figures():
         print(figure, flush=True)
 

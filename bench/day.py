@@ -24,9 +24,11 @@ from typing import Any
 
 import msgspec
 
+from bench.figures import Figure
 from bench.objects import a_gang, a_node, a_pod
 from muster.api import groups as api
 from muster.api import types
+from muster.engine.settings import GC_THRESHOLDS
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
@@ -52,6 +54,7 @@ class Day:
         self.number = 0
         self.inbox: list[events.Event] = []
         self.cycles: list[float] = []
+        self.longest = (0.0, "")  # seconds of a cycle, and what it was about
         self.seen = Counter[str]()
         self._fill()
 
@@ -78,7 +81,9 @@ class Day:
         self._run_cycles()
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)  # as the engine does once its lists are complete
         self.cycles.clear()
+        self.longest = (0.0, "")
 
     def _name(self, kind: str) -> str:
         self.number += 1
@@ -185,6 +190,9 @@ class Day:
                 self.scheduler.handle(event, self.now)
             decisions = self.scheduler.next(self.now)
             self.cycles.append(time.process_time() - began)
+            if self.cycles[-1] > self.longest[0]:
+                kinds = Counter(type(decision).__name__ for decision in decisions)
+                self.longest = (self.cycles[-1], f"{len(taken)} events, {dict(kinds)}, at {self._created()}")
             for decision in decisions:
                 self._carry_out(decision)
             if not decisions and not self.inbox and self.scheduler.is_idle(self.now):
@@ -214,6 +222,16 @@ class Day:
             yield f"cycle, {share:.2%} are below  {cycles[int(share * (len(cycles) - 1))] * 1000:.2f} ms"
         reached = "NO" if over else "yes"
         yield f"longest cycle  {cycles[-1] * 1000:.1f} ms (at most {LONGEST_CYCLE * 1000:.0f}: {reached})"
+        yield f"the longest: {self.longest[1]}"
+
+
+def figures(hours: float = 0.2, seed: int = 1) -> Iterator[Figure]:
+    """The beginning of the day; the first reservations are made after five minutes."""
+    day = Day(seed)
+    for second in range(int(hours * 3600)):
+        day.second(second)
+    name = f"{hours:g} hours of a busy cluster: the longest turn"
+    yield Figure(name, day.longest[0] * 1000, "ms", ceiling=LONGEST_CYCLE * 1000, note=day.longest[1])
 
 
 def main(arguments: list[str] | None = None) -> int:

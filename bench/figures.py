@@ -6,8 +6,10 @@ also offer `guarded()`, the small works of it that `bench.guard` watches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass
@@ -20,6 +22,13 @@ class Figure:
     floor: float | None = None
     ceiling: float | None = None
     note: str = ""
+
+    @classmethod
+    def not_measured(
+        cls, name: str, unit: str, why: str, *, floor: float | None = None, ceiling: float | None = None
+    ) -> Self:
+        """A row for a bar whose figure cannot be had here."""
+        return cls(name, math.nan, unit, floor, ceiling, why)
 
     @property
     def met(self) -> bool:
@@ -36,6 +45,8 @@ class Figure:
     def reached(self) -> str:
         if not self.bar:
             return ""
+        if math.isnan(self.value):
+            return "unknown"
         return "yes" if self.met else "NO"
 
     def __str__(self) -> str:
@@ -54,7 +65,8 @@ def table(rows: Iterable[tuple[str, Figure]]) -> str:
     lines = ["| page | what | figure | bar | reached |", "|---|---|---:|---:|---|"]
     for page, figure in rows:
         if figure.bar:
-            value = f"{_number(figure.value)} {figure.unit}".strip()
+            unit = "" if math.isnan(figure.value) else figure.unit
+            value = f"{_number(figure.value)} {unit}".strip()
             what = f"{figure.name}; {figure.note}" if figure.note else figure.name
             lines.append(f"| {page} | {what} | {value} | {figure.bar} | {figure.reached} |")
     return "\n".join(lines)
@@ -62,6 +74,8 @@ def table(rows: Iterable[tuple[str, Figure]]) -> str:
 
 def _number(value: float) -> str:
     """With as many digits as tell something."""
+    if math.isnan(value):
+        return "not measured"
     if abs(value) == float("inf"):
         return "never"
     if value == int(value) and abs(value) < 1e15:

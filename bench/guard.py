@@ -30,7 +30,7 @@ RECORDED = Path(__file__).with_name("guard.json")
 ROUNDS = 5
 LIMIT = 2.0  # times the recorded ratio
 SHORTEST = 0.05  # ratios below this are noise: a work that is shorter may grow up to it
-PAGES = ("workloads", "scale", "preemption", "wakeups", "search", "starvation")  # those that offer `guarded()`
+PAGES = ("workloads", "scale", "cycle", "preemption", "wakeups", "search", "starvation")  # those that offer `guarded()`
 
 
 class GuardedWork(NamedTuple):

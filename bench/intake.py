@@ -28,6 +28,7 @@ from muster.client.http import HTTPClient
 from muster.engine import options
 from muster.engine.event_source import EventSource
 from muster.engine.metrics import Metrics
+from muster.engine.settings import GC_THRESHOLDS
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.events import KINDS, CacheSynced, Event, ObjectUpdated
 
@@ -130,7 +131,7 @@ def figures(count: int = 50_000) -> Iterator[Figure]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=50_000)
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(*GC_THRESHOLDS)
     for figure in figures(parser.parse_args().events):
         print(figure, flush=True)
 

@@ -19,6 +19,7 @@ from bench.guard import GuardedWork
 from bench.objects import a_gang, a_node, a_pod
 from muster.api import groups as api
 from muster.api import types
+from muster.engine.settings import GC_THRESHOLDS
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.decisions import Decision, Nominate
 from muster.scheduler.interface.events import CacheSynced, ObjectUpdated
@@ -47,7 +48,7 @@ class Site:
         """Seconds of the turn that chooses victims, and what it decided."""
         gc.collect()
         gc.freeze()  # as the engine does after its first lists
-        gc.set_threshold(50_000, 20, 100)
+        gc.set_threshold(*GC_THRESHOLDS)
         try:
             while True:
                 started = time.process_time()

@@ -10,16 +10,30 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from e2e.kube.cluster import RealCluster
 
-from bench.cluster import GROUPS, NAMESPACE, RACK, ROOT, SCHEDULERS, BoundPod, Obj, clear, create, pod_manifest, prepare
+from bench.cluster import (
+    GROUPS,
+    NAMESPACE,
+    RACK,
+    SCHEDULERS,
+    BoundPod,
+    BuildFailed,
+    Obj,
+    built,
+    clear,
+    create,
+    pod_manifest,
+    prepare,
+)
+from bench.figures import Figure
 from muster.api.resources import COMPOSITE_POD_GROUPS, PODS
 from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
@@ -29,6 +43,7 @@ NODES, CPU = 100, 32
 PARKED = (500, 2000, 10_000)
 SMALL_PODS = 20
 MEDIAN_BAR, WORST_BAR = 0.1, 0.3
+SETTLE = 120.0  # seconds at most until a scheduler is quiet
 
 
 @dataclass
@@ -74,7 +89,7 @@ KINDS: dict[str, Callable[[int], Backlog]] = {"gangs": two_shape_gangs, "trees":
 async def bound_at(client: HTTPClient, name: str, version: str) -> float:
     """When a pod is seen bound."""
     async for event in client.watch(PODS, NAMESPACE, resource_version=version, into=BoundPod):
-        if event.object.metadata.name == name and event.object.spec.node_name:
+        if event.type in ("ADDED", "MODIFIED") and event.object.metadata.name == name and event.object.spec.node_name:
             return time.monotonic()
     raise ConnectionError("the watch ended")
 
@@ -125,20 +140,20 @@ async def bind_one(client: HTTPClient, name: str, most: float) -> float:
         await asyncio.sleep(0.2)
 
 
-async def run(kind: str, count: int, binaries: Path, schedulers: list[str], most: float) -> None:
+async def run(kind: str, count: int, binaries: Path, schedulers: list[str], most: float) -> dict[str, list[float]]:
+    """Per scheduler, the seconds of every small pod beside so many waiting groups."""
+    found: dict[str, list[float]] = {}
     with RealCluster(binaries) as cluster:
         async with HTTPClient(load(cluster.kubeconfig)) as client:
             await prepare(cluster, client, NODES, CPU)
             for scheduler in schedulers:
                 filler = [pod_manifest(f"full-{n}", CPU - 1, node=f"node-{n:04d}") for n in range(NODES)]
                 await create(client, PODS, filler)
-                times = await measure(cluster, client, scheduler, KINDS[kind](count), most)
-                print("    " + " ".join(f"{each:.3f}" for each in times), file=sys.stderr)
-                median, worst = statistics.median(times), max(times)
-                bar = f" (bar {MEDIAN_BAR} / {WORST_BAR} s)" if scheduler == "muster" else ""
-                print(f"{count:,} {kind}: {scheduler} median {median:.3f} s, worst {worst:.3f} s{bar}", flush=True)
+                found[scheduler] = await measure(cluster, client, scheduler, KINDS[kind](count), most)
+                print("    " + " ".join(f"{each:.3f}" for each in found[scheduler]), file=sys.stderr)
                 if scheduler != schedulers[-1]:
                     await clear_all(client)
+    return found
 
 
 async def clear_all(client: HTTPClient) -> None:
@@ -151,21 +166,45 @@ async def clear_all(client: HTTPClient) -> None:
             )
 
 
+def rows(kind: str, count: int, times: dict[str, list[float]]) -> Iterator[Figure]:
+    """The median and the worst of each scheduler; only Muster has bars."""
+    for scheduler, seconds in times.items():
+        bars = (MEDIAN_BAR, WORST_BAR) if scheduler == "muster" else (None, None)
+        for what, value, bar in zip(("median", "worst"), (statistics.median(seconds), max(seconds)), bars, strict=True):
+            name = f"a small pod beside {count:,} waiting {kind}, {scheduler}: {what}"
+            yield Figure(name, value, "s", ceiling=bar)
+
+
+def figures() -> Iterator[Figure]:
+    """All rows of Muster, and the smallest beside kube-scheduler, which takes minutes to try the larger backlogs."""
+    try:
+        binaries = built("kube-apiserver", "etcd", "kube-scheduler")
+    except BuildFailed as error:
+        for kind, count in product(KINDS, PARKED):
+            for what, bar in (("median", MEDIAN_BAR), ("worst", WORST_BAR)):
+                name = f"a small pod beside {count:,} waiting {kind}, muster: {what}"
+                yield Figure.not_measured(name, "s", str(error), ceiling=bar)
+        return
+    for kind, count in product(KINDS, PARKED):
+        schedulers = list(SCHEDULERS) if count == min(PARKED) else ["muster"]
+        yield from rows(kind, count, asyncio.run(run(kind, count, binaries, schedulers, SETTLE)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--parked", type=int, action="append", help="so many waiting groups")
     parser.add_argument("--kind", action="append", choices=KINDS, help="only these")
     parser.add_argument("--scheduler", action="append", choices=SCHEDULERS, help="only this one")
-    parser.add_argument("--settle", type=float, default=120.0, help="seconds at most until the scheduler is quiet")
+    parser.add_argument("--settle", type=float, default=SETTLE, help="seconds at most until the scheduler is quiet")
     options = parser.parse_args()
-    wanted = ("kube-apiserver", "etcd", "kube-scheduler")
-    built = subprocess.run([ROOT / "e2e" / "kube" / "build.sh", *wanted], capture_output=True, text=True, check=False)
-    if built.returncode:
-        sys.exit(built.stderr)
-    binaries = Path(built.stdout.strip().splitlines()[-1])
-    for kind in options.kind or KINDS:
-        for count in options.parked or PARKED:
-            asyncio.run(run(kind, count, binaries, options.scheduler or list(SCHEDULERS), options.settle))
+    try:
+        binaries = built("kube-apiserver", "etcd", "kube-scheduler")
+    except BuildFailed as error:
+        sys.exit(str(error))
+    for kind, count in product(options.kind or KINDS, options.parked or PARKED):
+        times = asyncio.run(run(kind, count, binaries, options.scheduler or list(SCHEDULERS), options.settle))
+        for figure in rows(kind, count, times):
+            print(figure, flush=True)
 
 
 if __name__ == "__main__":

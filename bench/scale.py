@@ -26,6 +26,7 @@ from bench.guard import GuardedWork
 from bench.objects import HOSTNAME, ZONE, a_composite, a_gang, a_node, a_pod, running_pod
 from muster.api.types import Node, Pod
 from muster.engine.metrics import Metrics
+from muster.engine.settings import GC_THRESHOLDS
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.decisions import Bind
 from muster.scheduler.interface.events import CacheSynced, Event, ObjectUpdated
@@ -75,7 +76,7 @@ class LargeCluster:
         self.metrics = Metrics()
         self.known: dict[tuple[str, str], Any] = {}  # as the engine keeps them
         self.seconds = 0.0
-        gc.set_threshold(50_000, 20, 100)
+        gc.set_threshold(*GC_THRESHOLDS)
         self._take_in("Node", msgspec.json.Decoder(ListPage[Node]), pages(node_json, nodes))
         self._take_in("Pod", msgspec.json.Decoder(ListPage[Pod]), pages(lambda n: running_pod(n, n, nodes), pods))
         self.seconds += timed(self._ready)

@@ -3,8 +3,9 @@
 Each row is a kind of planted instance: pods of a few random shapes are put on random nodes (for trees: each child's on
 nodes of one rack), and what is free on a node is what its pods take, divided by a random fill of 85 to 98 %. Nodes
 without planted pods have scraps. A flat gang asks for all pods anywhere; a tree asks for each child in one rack. The
-infeasible form of an instance asks for one pod too many: the largest gang that is found, grown one pod at a time of one
-shape, plus one pod more. It counts as proven only if the search says infeasible with a proof that the checker accepts.
+infeasible form of an instance asks for one pod too many: the largest gang (of a tree, the largest child) that is found,
+grown one pod at a time of one shape, plus one pod more. It counts as proven only if the search says infeasible with a
+proof that the checker accepts.
 
 A search is run as the scheduler runs it: in slices, `DEFAULT_STEPS` steps each, ten times that at most. Time is that of
 the processor. `python -m bench.search --instances 20 --rows flat` runs fewer; `make bench` runs the first few of
@@ -74,10 +75,10 @@ TREES = (
     Row(2000, 1000, 4, 68, 68),
     Row(2000, 1000, 6, 60, 40),
 )
-BARS = {"flat": 0.99, "trees": 0.95, "infeasible": 0.90}
-WANTED: dict[str, type] = {"flat": Placed, "trees": Placed, "infeasible": Infeasible}
+BARS = {"flat": 0.99, "trees": 0.95, "infeasible": 0.90, "infeasible trees": 0.90}
+WANTED: dict[str, type] = {"flat": Placed, "trees": Placed, "infeasible": Infeasible, "infeasible trees": Infeasible}
 MOST_MEDIAN_MS, MOST_P99_MS = 200.0, 2000.0  # of searches for what exists
-FEWER = {"flat": 20, "trees": 20, "infeasible": 5}  # instances a row in `make bench`
+FEWER = {"flat": 20, "trees": 20, "infeasible": 5, "infeasible trees": 3}  # instances a row in `make bench`
 
 
 @dataclass(frozen=True)
@@ -183,12 +184,15 @@ def search(world: World, request: GroupRequest, slices: int = MOST_SLICES) -> Ou
 
 
 def one_too_many(world: World, seed: int) -> Outcome:
-    """The largest gang that is found, with one pod more of one shape."""
-    (counts,) = world.instance.gangs
-    at = random.Random(seed).randrange(len(counts))
+    """The largest gang, or child of a tree, that is found, with one pod more of one shape."""
+    rng, gangs = random.Random(seed), world.instance.gangs
+    at, child = rng.randrange(len(gangs[0])), rng.randrange(len(gangs))
 
     def grown(more: int) -> GroupRequest:
-        return world.request(((*counts[:at], counts[at] + more, *counts[at + 1 :]),))
+        counts = gangs[child]
+        return world.request(
+            (*gangs[:child], (*counts[:at], counts[at] + more, *counts[at + 1 :]), *gangs[child + 1 :])
+        )
 
     low, high = 0, 1
     while isinstance(search(world, grown(high)).verdict, Placed):
@@ -211,11 +215,11 @@ def _share(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def solved(kind: str, row: Row, instances: int) -> list[Outcome]:
-    """The first so many instances of a row, searched."""
-    worlds = (World(planted(row, seed)) for seed in range(instances))
-    if kind == "infeasible":
-        return [one_too_many(world, seed) for seed, world in enumerate(worlds)]
+def solved(kind: str, row: Row, seeds: range) -> list[Outcome]:
+    """Some instances of a row, searched."""
+    worlds = (World(planted(row, seed)) for seed in seeds)
+    if WANTED[kind] is Infeasible:
+        return [one_too_many(world, seed) for seed, world in zip(seeds, worlds, strict=True)]
     outcomes = [search(world, world.request()) for world in worlds]
     assert not any(isinstance(each.verdict, Infeasible) for each in outcomes), "a placement exists"
     return outcomes
@@ -227,7 +231,7 @@ def _report(kind: str, row: Row, outcomes: list[Outcome], verbose: bool) -> bool
     seconds = [outcome.seconds for outcome in outcomes]
     slices = [each for outcome in outcomes for each in outcome.slices]
     print(
-        f"{kind:<10} {row.name:<56} {rate:>7.1%} of {len(good)} (bar {bar:.0%})"
+        f"{kind:<16} {row.name:<56} {rate:>7.1%} of {len(good)} (bar {bar:.0%})"
         f"  median {_share(seconds, 0.5) * 1000:>5.0f} ms  p99 {_share(seconds, 0.99) * 1000:>5.0f} ms"
         f"  longest slice {max(slices) * 1000:>4.0f} ms  steps {_share([float(o.steps) for o in outcomes], 0.5):,.0f}",
         flush=True,
@@ -239,18 +243,18 @@ def _report(kind: str, row: Row, outcomes: list[Outcome], verbose: bool) -> bool
 
 def rows(kinds: list[str]) -> Iterator[tuple[str, Row]]:
     for kind in kinds:
-        yield from ((kind, row) for row in (TREES if kind == "trees" else FLAT))
+        yield from ((kind, row) for row in (TREES if kind.endswith("trees") else FLAT))
 
 
 def figures() -> Iterator[Figure]:
     """The first few instances of every row; of so few the 99th percentile is the longest."""
     for kind, row in rows(list(BARS)):
-        outcomes = solved(kind, row, FEWER[kind])
+        outcomes = solved(kind, row, range(FEWER[kind]))
         good = sum(isinstance(outcome.verdict, WANTED[kind]) for outcome in outcomes)
         name, said = f"{kind}: {row.name}", f"{good} of {len(outcomes)}"
-        what = "proven" if kind == "infeasible" else "found"
+        what = "proven" if WANTED[kind] is Infeasible else "found"
         yield Figure(f"{name}: {what}", 100 * good / len(outcomes), "%", floor=round(100 * BARS[kind]), note=said)
-        if kind != "infeasible":
+        if WANTED[kind] is Placed:
             times = [outcome.seconds * 1000 for outcome in outcomes]
             yield Figure(f"{name}: median", _share(times, 0.5), "ms", ceiling=MOST_MEDIAN_MS)
             yield Figure(
@@ -292,7 +296,8 @@ def guarded() -> Iterator[GuardedWork]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=200)
-    parser.add_argument("--rows", default="flat,trees,infeasible")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--rows", default=",".join(BARS))
     parser.add_argument("--only", type=int, default=None, help="the number of one row of each kind")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args(arguments)
@@ -302,7 +307,8 @@ def main(arguments: list[str] | None = None) -> int:
         number = numbers[kind] = numbers.get(kind, -1) + 1
         if options.only is not None and number != options.only:
             continue
-        reached &= _report(kind, row, solved(kind, row, options.instances), options.verbose)
+        seeds = range(options.first, options.first + options.instances)
+        reached &= _report(kind, row, solved(kind, row, seeds), options.verbose)
     return int(not reached)
 
 

@@ -84,6 +84,7 @@ def cycles() -> list[list[str]]:
     "package",
     [
         "muster.api",
+        "muster.cel",
         "muster.certificates",
         "muster.logs",
         "muster.loop_watch",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from bench import guard
+from bench.__main__ import PAGES
 from bench.figures import Figure, table
 from bench.guard import GuardedWork, Result
 from bench.objects import a_gang, a_node, a_pod
@@ -101,8 +103,15 @@ def test_the_table_shows_figures_with_their_bars():
         ("page", Figure("quick", 12.34, "ms", ceiling=20)),
         ("page", Figure("slow", 5.0, "pods/s", floor=6)),
         ("page", Figure("only for reading", 1.0, "s")),
+        ("page", Figure.not_measured("elsewhere", "times", "no Go here", floor=3)),
     ]
     assert table(rows).splitlines()[2:] == [
         "| page | quick | 12.3 ms | at most 20 | yes |",
         "| page | slow | 5 pods/s | at least 6 | NO |",
+        "| page | elsewhere; no Go here | not measured | at least 3 | unknown |",
     ]
+
+
+def test_every_page_offers_figures():
+    for page in PAGES:
+        assert callable(importlib.import_module(f"bench.{page}").figures), page

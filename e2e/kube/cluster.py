@@ -91,6 +91,7 @@ class RealCluster:
 
     bin_dir: Path
     native: bool = True
+    gates: tuple[str, ...] = ()  # further ones that are on in every component
     audit: bool = False  # log who asked for what; see `requests_of`
     server: str = field(init=False, default="")
     kubeconfig: Path = field(init=False)
@@ -226,7 +227,8 @@ class RealCluster:
         return daemon
 
     def _gate_flags(self) -> list[str]:
-        return [f"--feature-gates={','.join(f'{gate}=true' for gate in NATIVE_GATES)}"] if self.native else []
+        gates = (*(NATIVE_GATES if self.native else ()), *self.gates)
+        return [f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}"] if gates else []
 
     def _runtime_flags(self) -> list[str]:
         return [f"--runtime-config={','.join(f'{v}=true' for v in NATIVE_VERSIONS)}"] if self.native else []

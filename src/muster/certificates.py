@@ -20,6 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_DAYS = 3650
 LEAF_DAYS = 365
+_BACK_DATED = datetime.timedelta(hours=1)  # for clients whose clock is behind
 DEFAULT_NAMES = (
     "localhost",
     "127.0.0.1",
@@ -91,6 +92,25 @@ class Authority:
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
         return self._issue(x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH, [])
 
+    def sign_client_request(self, request: bytes, seconds: float, now: datetime.datetime) -> bytes:
+        """A client certificate for the key and subject of a PEM request, valid from now on; as PEM."""
+        asked = x509.load_pem_x509_csr(request)
+        key = asked.public_key()
+        builder = (
+            x509.CertificateBuilder()
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _BACK_DATED)
+            .not_valid_after(min(now + datetime.timedelta(seconds=seconds), self._cert.not_valid_after_utc))
+            .subject_name(asked.subject)
+            .issuer_name(self._cert.subject)
+            .public_key(key)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(sign_certs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
     def _issue(self, subject: x509.Name, usage: x509.ObjectIdentifier, names: list[x509.GeneralName]) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
@@ -146,8 +166,7 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def _dated(builder: x509.CertificateBuilder, days: int) -> x509.CertificateBuilder:
-    # Back-dated an hour, for clients whose clock is behind.
-    start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    start = datetime.datetime.now(datetime.UTC) - _BACK_DATED
     return (
         builder.serial_number(x509.random_serial_number())
         .not_valid_before(start)

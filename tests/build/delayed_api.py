@@ -25,7 +25,6 @@ from muster.api import types
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
-from muster.scheduler.interface.keys import ObjectRef
 from tests.build.scheduler import TestWorld
 
 
@@ -55,18 +54,6 @@ class DelayedApi(TestWorld):
         self.uids += 1
         meta = msgspec.structs.replace(obj.metadata, uid=f"{obj.metadata.uid}-{self.uids}")
         self.add(msgspec.structs.replace(obj, metadata=meta))
-
-    def _stored(self, ref: ObjectRef) -> Any:
-        obj = self.objects.get((ref.kind, ref.namespace, ref.name))
-        return obj if obj is not None and obj.metadata.uid == ref.uid else None
-
-    def _set_condition(self, about: ObjectRef, condition: types.Condition) -> None:
-        if self._stored(about) is not None:
-            super()._set_condition(about, condition)
-
-    def _replace_status(self, ref: ObjectRef, **fields: Any) -> None:
-        if self._stored(ref) is not None:
-            super()._replace_status(ref, **fields)
 
     def _carry_out(self, decision: d.Decision) -> None:
         if isinstance(decision, d.Bind | d.Evict):

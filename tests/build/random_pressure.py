@@ -7,13 +7,16 @@ failing one made smaller. Names are few and used again and again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from muster.api import types
 from muster.scheduler.interface import events
+from muster.scheduler.interface.keys import ObjectRef
+from muster.scheduler.runtime.config import load
 from tests.build.objects import HOSTNAME, RACK, a_basic, a_composite, a_gang, a_node, a_pod, apart, near
 from tests.build.scheduler import TestWorld
 
@@ -24,14 +27,24 @@ TREES = ("c0", "c1")
 APPS = ("a", "b")
 PRIORITIES = (0, 0, 0, 5, 10)
 MANY_SHAPES = 18
+LONG_SEARCH = 100_000  # steps
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 Deed = tuple[str, int]
 
 
+def configured(**reservations: int) -> dict[str, Any]:
+    """What is bound in part is given back soon: since when it is, a new scheduler does not know."""
+    entry = {"name": "Muster", "args": {"bindTimeoutSeconds": 20, "reservations": reservations}}
+    return HEAD | {"profiles": [{"pluginConfig": [entry]}]}
+
+
 class CrowdedWorld(TestWorld):
-    """A world whose API refuses some binds and evictions. Nodes may shrink below what they hold."""
+    """A world whose API refuses some binds and evictions or answers late. Nodes may shrink below what they hold."""
 
     def __init__(self, nodes: Iterable[types.Node] = (), **options: Any) -> None:
         self.refuse_evictions: set[str] = set()  # names of pods whose deletion the API refuses once
+        self.slow_binds = False  # binds are carried out when `answer` is called
+        self._unanswered: list[tuple[ObjectRef, str]] = []
         super().__init__(nodes, **options)
 
     def check(self) -> None:
@@ -44,11 +57,27 @@ class CrowdedWorld(TestWorld):
         else:
             super()._evict(ref)
 
-    def restarted(self) -> CrowdedWorld:
-        """Another world with the same objects at the same time, and a scheduler that knows nothing else."""
+    def _bind(self, ref: ObjectRef, node: str) -> None:
+        if self.slow_binds:
+            self._unanswered.append((ref, node))
+        else:
+            super()._bind(ref, node)
+
+    def answer(self) -> None:
+        """The binds that wait are carried out."""
+        waiting, self._unanswered = self._unanswered, []
+        for ref, node in waiting:
+            super()._bind(ref, node)
+
+    def restarted(self, *, patient: bool = False) -> CrowdedWorld:
+        """Another world with the same objects at the same time, and a scheduler that knows nothing else.
+
+        `patient`: it searches for much longer.
+        """
         other = CrowdedWorld()
         other.now, other.objects, other.slow_victims = self.now, dict(self.objects), self.slow_victims
-        other.scheduler = type(self.scheduler)(self.scheduler.state.config)
+        config = self.scheduler.state.config
+        other.scheduler = type(self.scheduler)(replace(config, budget_steps=LONG_SEARCH) if patient else config)
         for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
             other._tell(events.ObjectUpdated(kind, obj))
         other._tell(events.CacheSynced())
@@ -59,7 +88,8 @@ class Pressure:
     """One world, and what is done to it."""
 
     def __init__(self) -> None:
-        self.world = CrowdedWorld([a_node(f"n{i}", cpu=4, rack=f"r{i % 2}") for i in range(3)])
+        nodes = [a_node(f"n{i}", cpu=4, rack=f"r{i % 2}") for i in range(3)]
+        self.world = CrowdedWorld(nodes, config=configured())
         self.number = 0
 
     def live(self, deeds: Iterable[Deed]) -> None:
@@ -68,6 +98,18 @@ class Pressure:
             DEEDS[name](self, rng)
             if rng.random() < 0.7:
                 self.world.run()
+
+    def settle(self, seconds: float) -> CrowdedWorld:
+        """The API answers everything, and time passes."""
+        self.world.slow_binds = False
+        self.world.answer()
+        return cast(CrowdedWorld, self.world.wait(seconds))
+
+    def _create(self, obj: Any) -> None:
+        """Add an object that has a uid of its own, even if one of its name was there before."""
+        self.number += 1
+        meta = msgspec.structs.replace(obj.metadata, uid=f"{obj.metadata.uid}-{self.number}")
+        self.world.add(msgspec.structs.replace(obj, metadata=meta))
 
     def _has(self, kind: str, name: str) -> bool:
         return (kind, "" if kind == "Node" else "ns", name) in self.world.objects
@@ -78,7 +120,6 @@ class Pressure:
     # --- pods --------------------------------------------------------------------------------------
 
     def _pod(self, rng: Random, name: str, group: str | None = None, **fields: Any) -> None:
-        self.number += 1
         known: dict[str, Any] = {"created": self.number, "cpu": rng.choice((1, 1, 2, 3)), "owner": "job"}
         known["labels"] = {"app": rng.choice(APPS)}
         match rng.randint(0, 15):
@@ -98,7 +139,7 @@ class Pressure:
                 known["tolerations"] = [{"key": "busy", "operator": "Exists"}]
             case _:
                 pass
-        self.world.add(a_pod(name, group, **(known | fields)))
+        self._create(a_pod(name, group, **(known | fields)))
 
     def create_pod(self, rng: Random) -> None:
         missing = [name for name in SOLO if not self._has("Pod", name)]
@@ -152,40 +193,48 @@ class Pressure:
             self._gang(rng, rng.choice(missing), rng.choice(PRIORITIES), None)
 
     def create_tree(self, rng: Random) -> None:
+        """Two gangs below one composite, or one of them below a second one between."""
         missing = [name for name in TREES if not self._has("CompositePodGroup", name)]
         if missing:
             name, priority = rng.choice(missing), rng.choice(PRIORITIES)
-            self.number += 1
-            topology = RACK if rng.random() < 0.3 else None
-            tree = a_composite(name, rng.choice((1, 2)), priority=priority, topology=topology, created=self.number)
-            self.world.add(tree)
+            self._composite(rng, name, rng.choice((1, 2)), priority, None)
+            between = f"{name}-between"
+            deep = rng.random() < 0.3
+            if deep and not self._has("CompositePodGroup", between):
+                self._composite(rng, between, 1, priority, name)
             for child in range(2):
                 if not self._has("PodGroup", f"{name}-{child}"):
-                    self._gang(rng, f"{name}-{child}", priority, name)
+                    self._gang(rng, f"{name}-{child}", priority, between if deep and child else name)
+
+    def _composite(self, rng: Random, name: str, minimum: int, priority: int, parent: str | None) -> None:
+        fields: dict[str, Any] = {"priority": priority, "parent": parent, "created": self.number}
+        fields["topology"] = RACK if rng.random() < 0.3 else None
+        fields["mode"] = "all" if rng.random() < 0.1 else "single"
+        self._create(a_composite(name, minimum, **fields))
 
     def _gang(self, rng: Random, name: str, priority: int, parent: str | None) -> None:
-        self.number += 1
         size = rng.choice((1, 2, 2, 3, 4))
         fields: dict[str, Any] = {"priority": priority, "parent": parent, "created": self.number}
         fields["topology"] = RACK if rng.random() < 0.35 else None
         fields["mode"] = "all" if rng.random() < 0.2 else "single"
         fields["policy"] = "Never" if rng.random() < 0.2 else None
         basic = rng.random() < 0.1
-        self.world.add(a_basic(name, **fields) if basic else a_gang(name, rng.randint(1, size), **fields))
+        self._create(a_basic(name, **fields) if basic else a_gang(name, rng.randint(1, size), **fields))
         policy = {"policy": fields["policy"]}
+        odd = rng.randrange(20)  # a member that has another priority than its group, mostly none
         alike = rng.choice((True, False))
         seed = rng.random()
         for i in range(size):
             shape = Random(seed) if alike else rng
             if not self._has("Pod", f"{name}-{i}"):
-                self._pod(shape, f"{name}-{i}", name, priority=priority, **policy)
+                own = rng.choice(PRIORITIES) if i == odd else priority
+                self._pod(shape, f"{name}-{i}", name, priority=own, **policy)
 
     def create_gang_of_many_shapes(self, rng: Random) -> None:
         if self._has("PodGroup", "many"):
             return
-        self.number += 1
         priority = rng.choice(PRIORITIES)
-        self.world.add(a_gang("many", MANY_SHAPES, priority=priority, created=self.number))
+        self._create(a_gang("many", MANY_SHAPES, priority=priority, created=self.number))
         for i in range(MANY_SHAPES):
             if not self._has("Pod", f"many-{i}"):
                 self._pod(Random(7), f"many-{i}", "many", priority=priority, cpu=f"{400 + 7 * i}m")
@@ -262,8 +311,21 @@ class Pressure:
     def slow_victims(self, rng: Random) -> None:
         self.world.slow_victims = rng.random() < 0.7
 
+    def slow_binds(self, rng: Random) -> None:
+        self.world.slow_binds = True
+
+    def answer(self, rng: Random) -> None:
+        self.world.answer()
+        self.world.slow_binds = rng.random() < 0.5
+
+    def restart(self, rng: Random) -> None:
+        """A new scheduler, which keeps room for groups sooner or later than the one before."""
+        self.world.answer()
+        patience, most = rng.choice((5, 20, 300)), rng.choice((1, 2))
+        self.world.restart(load(configured(patienceSeconds=patience, max=most)))
+
     def pass_time(self, rng: Random) -> None:
-        self.world.wait(rng.choice((0.5, 3.0, 15.0)))
+        self.world.wait(rng.choice((0.5, 3.0, 15.0, 60.0)))
 
 
 DEEDS: dict[str, Callable[[Pressure, Random], None]] = {
@@ -285,6 +347,9 @@ DEEDS: dict[str, Callable[[Pressure, Random], None]] = {
         Pressure.refuse_bind,
         Pressure.refuse_eviction,
         Pressure.slow_victims,
+        Pressure.slow_binds,
+        Pressure.answer,
+        Pressure.restart,
         Pressure.pass_time,
     )
 }

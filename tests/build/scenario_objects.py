@@ -129,7 +129,9 @@ class ShortForms:
     def job(self, item: Obj) -> Obj:
         """A Job of `pods` pods at once; `indexed`: it runs each index once, all of them together."""
         pod = self.pod({**item, "spec": {"restartPolicy": "Never"}})
-        spec: Obj = {"parallelism": item["pods"], "template": {"spec": pod["spec"]}}
+        pod = self._translated(pod)
+        labels = pod["metadata"]["labels"]
+        spec: Obj = {"parallelism": item["pods"], "template": {"metadata": {"labels": labels}, "spec": pod["spec"]}}
         if item.get("indexed"):
             spec |= {"completionMode": "Indexed", "completions": item["pods"]}
         meta = self._meta(item) | {"annotations": item.get("annotations") or {}}

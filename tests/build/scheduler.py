@@ -20,11 +20,12 @@ import msgspec
 from muster.api import gates as feature_gates
 from muster.api import groups as api
 from muster.api import quantity, types
+from muster.api.devices import ResourceClaimStatus
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import ObjectRef
-from muster.scheduler.runtime.config import default_config, load
+from muster.scheduler.runtime.config import Config, default_config, load
 from tests.build.objects import RACK
 
 
@@ -89,9 +90,10 @@ class TestWorld:
             if kind == "Pod" and obj.metadata.deletion_timestamp:
                 self.remove("Pod", name, namespace)
 
-    def restart(self) -> None:
-        """The scheduler dies and a new one starts from what is stored."""
-        self.scheduler = Scheduler(self.scheduler.state.config, gates=self.scheduler.state.gates)
+    def restart(self, config: Config | None = None) -> None:
+        """The scheduler dies and a new one starts from what is stored, with this configuration or the same."""
+        state = self.scheduler.state
+        self.scheduler = Scheduler(config or state.config, gates=state.gates)
         for (kind, _, _), obj in sorted(self.objects.items(), key=lambda item: item[0]):
             self._tell(events.ObjectUpdated(kind, obj))
         self._tell(events.CacheSynced())
@@ -138,12 +140,21 @@ class TestWorld:
                 self._evict(pod)
             case d.RecordEvent():
                 self.events.append(decision)
+            case d.AllocateClaim():
+                self._allocate(decision)
+            case d.DeallocateClaim(claim):
+                held = self.objects["ResourceClaim", claim.namespace, claim.name]
+                self.add(msgspec.structs.replace(held, status=ResourceClaimStatus()))
             case d.SelectVolumeNode():
                 pass
 
+    def _stored(self, ref: ObjectRef) -> Any:
+        """The object, if it is not another one of the same name."""
+        obj = self.objects.get((ref.kind, ref.namespace, ref.name))
+        return obj if obj is not None and obj.metadata.uid == ref.uid else None
+
     def _bind(self, ref: ObjectRef, node: str) -> None:
-        key = ("Pod", ref.namespace, ref.name)
-        pod = self.objects.get(key)
+        pod = self._stored(ref)
         if pod is None or pod.metadata.deletion_timestamp:
             self._tell(events.BindFailed(ref.uid, node, "gone", events.POD_CHANGED))
             return
@@ -157,8 +168,18 @@ class TestWorld:
         status = msgspec.structs.replace(pod.status, phase="Running", nominated_node_name="")
         self.add(msgspec.structs.replace(pod, spec=spec, status=status))
 
+    def _allocate(self, decision: d.AllocateClaim) -> None:
+        claim = self.objects["ResourceClaim", decision.claim.namespace, decision.claim.name]
+        status = msgspec.to_builtins(claim.status)
+        if decision.allocation is not None:
+            assert "allocation" not in status, f"{decision.claim.name} is allocated twice"
+            status["allocation"] = decision.allocation
+        consumer = {"resource": f"{decision.consumer.kind.lower()}s", "name": decision.consumer.name}
+        status["reservedFor"] = [*status.get("reservedFor", ()), consumer | {"uid": decision.consumer.uid}]
+        self.add(msgspec.structs.replace(claim, status=msgspec.convert(status, ResourceClaimStatus)))
+
     def _set_condition(self, about: ObjectRef, condition: types.Condition) -> None:
-        obj = self.objects.get((about.kind, about.namespace, about.name))
+        obj = self._stored(about)
         if obj is not None:
             before = next((c for c in obj.status.conditions or () if c.type == condition.type), None)
             same = before is not None and before.status == condition.status
@@ -172,12 +193,12 @@ class TestWorld:
         return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _replace_status(self, ref: ObjectRef, **fields: Any) -> None:
-        obj = self.objects.get((ref.kind, ref.namespace, ref.name))
+        obj = self._stored(ref)
         if obj is not None:
             self.add(msgspec.structs.replace(obj, status=msgspec.structs.replace(obj.status, **fields)))
 
     def _evict(self, ref: ObjectRef) -> None:
-        if ("Pod", ref.namespace, ref.name) in self.objects:
+        if self._stored(ref) is not None:
             self.terminate(ref.name)
             if not self.slow_victims:
                 self.remove("Pod", ref.name, ref.namespace)

@@ -9,11 +9,11 @@ import pytest
 
 from muster.cli import queue, topology, tree
 from muster.cli.main import run
+from muster.scheduler.simulation.snapshot import encode
 from muster.views.schedulers import scheduler_for
-from muster.views.topology import LEVELS
 from tests.build.objects import BLOCK, RACK, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
-from tests.cli.snapshots import saved, snapshot_of
+from tests.cli.snapshots import a_world_with_kept_room, saved, snapshot_of
 
 
 def a_busy_world() -> TestWorld:
@@ -38,6 +38,27 @@ def test_explain_says_why_and_what_would_help(snapshot: str, capsys: pytest.Capt
     assert "of 20 seats; short of cpu by" in text
     assert "What would help (each was tried):" in text
     assert "lower minCount of stuck from 20 to" in text
+
+
+def test_explain_answers_as_a_scheduler_with_the_given_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_gang("child", 2, parent="nowhere"), *pods(2, "child"))
+    asked = ["explain", "pg/child", "-n", "ns", "--snapshot", saved(world, tmp_path / "cluster.json.gz")]
+    assert run(asked) == 0
+    assert "parent nowhere does not exist" in capsys.readouterr().out
+    assert run([*asked, "--feature-gates", "CompositePodGroup=false"]) == 0
+    assert "podgroup child fits now" in capsys.readouterr().out
+    assert run([*asked, "--feature-gates", "NoSuchGate=false"]) == 64
+    assert "--feature-gates: unrecognized feature gate: NoSuchGate" in capsys.readouterr().err
+
+
+def test_a_snapshot_knows_the_gates_of_its_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_gang("child", 2, parent="nowhere"), *pods(2, "child"))
+    file = tmp_path / "cluster.json"
+    file.write_bytes(encode(msgspec.structs.replace(snapshot_of(world), gates={"CompositePodGroup": False})))
+    assert run(["queue", "--snapshot", str(file)]) == 0
+    assert "nowhere" not in capsys.readouterr().out
 
 
 def test_explain_json_is_the_documented_schema(snapshot: str, capsys: pytest.CaptureFixture[str]):
@@ -256,18 +277,6 @@ def test_nodes_of_an_amount_that_is_none_are_refused_by_the_flags_name(capsys: p
 
 
 # --- kept room -------------------------------------------------------------------------------------
-
-
-def a_world_with_kept_room():
-    """A gang that needs the whole of rack r1, where two pods end in ten minutes; the other rack is full for ever."""
-    world = a_world()
-    world.now = 1_767_225_600.0
-    world.add(*[a_node(f"n{i}", cpu=4, labels={LEVELS[2]: f"r{i // 2}"}) for i in range(4)])
-    world.add(*[a_pod(f"{i}-{j}", node=f"n{i}") for i in range(2) for j in range(4)])
-    world.add(*[a_pod(f"ends-{i}", node=f"n{i}", activeDeadlineSeconds=600) for i in (2, 3)])
-    world.add(a_gang("large", 2, topology=LEVELS[2]), *pods(2, group="large", cpu=4))
-    world.wait(300)
-    return world.add(a_gang("next", 4, created=5), *pods(4, group="next", cpu=1)).run()
 
 
 def test_the_queue_shows_the_expected_start():

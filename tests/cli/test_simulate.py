@@ -18,7 +18,7 @@ from muster.views.documents import Document
 from muster.views.simulate import simulate
 from tests.build.objects import a_node, a_pod
 from tests.build.scheduler import a_world
-from tests.cli.snapshots import saved, snapshot_of
+from tests.cli.snapshots import a_world_with_kept_room, saved, snapshot_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NODES = ["--nodes", "64", "--node-gpu", "8"]
@@ -138,6 +138,27 @@ async def test_a_snapshot_holds_no_secret_of_the_cluster():
     assert canary.encode() not in encode(snapshot)
 
 
+@pytest.mark.parametrize(
+    ("gates", "bound"), [({}, 0), ({"CompositePodGroup": False}, 2), ({"GangScheduling": False}, 2)]
+)
+def test_a_simulation_has_the_gates_of_the_cluster(gates: dict[str, bool], bound: int):
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 2}},
+            "workloadRef": {"workloadName": "w", "templateName": "t"},
+            "parentCompositePodGroupName": "nowhere",
+        },
+    }
+    pod = {"schedulingGroup": {"podGroupName": "g"}, "containers": [{"name": "c", "image": "i"}]}
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{i}"}, "spec": pod} for i in range(2)]
+    cluster = msgspec.structs.replace(snapshot_of(a_world([a_node("n0", cpu=8)])), gates=gates)
+    answer = simulate(cluster, [[Document("f", 1, each) for each in (group, *pods)]])
+    assert len(answer.placements) == bound
+
+
 def test_a_simulation_gives_the_same_answer_twice():
     manifest = [
         {
@@ -217,6 +238,37 @@ def test_priority_classes_of_the_cluster_are_known():
     answer = simulate(snapshot, [a_batch(a_pod_manifest("p", 1, priorityClassName="vip"))])
     assert answer.fits
     assert [victim.pod for victim in answer.victims] == ["ns/low"]
+
+
+# --- kept room -------------------------------------------------------------------------------------
+
+
+def test_room_that_is_kept_for_another_group_is_not_given_away():
+    answer = simulate(snapshot_of(a_world_with_kept_room()), [a_batch(a_pod_manifest("p", 1))])
+    assert not answer.fits, "n2 and n3 have room, but it is kept for the gang large"
+    assert "room in rack r1 on 2 nodes is kept for podgroup ns/large" in answer.pending[0].reason
+
+
+def test_kept_room_is_used_by_what_is_gone_in_time():
+    short = a_pod_manifest("p", 1, activeDeadlineSeconds=60)
+    answer = simulate(snapshot_of(a_world_with_kept_room()), [a_batch(short)])
+    assert answer.fits
+    assert {placement.node for placement in answer.placements} <= {"n2", "n3"}
+
+
+def test_kept_room_is_free_for_a_higher_priority():
+    snapshot = snapshot_of(a_world_with_kept_room())
+    vip = {"value": 7, "preemptionPolicy": "Never"}
+    vip |= {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "vip"}}
+    urgent = a_batch(vip, a_pod_manifest("p", 1, priorityClassName="vip"))
+    assert simulate(snapshot, [urgent]).fits
+
+
+def test_without_a_condition_that_says_so_no_room_is_kept():
+    snapshot = snapshot_of(a_world_with_kept_room())
+    silent = [msgspec.structs.replace(group, status=type(group.status)()) for group in snapshot.objects["PodGroup"]]
+    snapshot.objects["PodGroup"] = silent
+    assert simulate(snapshot, [a_batch(a_pod_manifest("p", 1))]).fits
 
 
 def test_a_deployment_is_expanded_to_its_pods():

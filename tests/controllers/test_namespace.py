@@ -38,9 +38,28 @@ async def test_a_namespace_says_what_holds_it(world: World):
 
     namespace = await world.get(NAMESPACES, "team")
     assert namespace["status"]["phase"] == "Terminating"
-    condition = namespace["status"]["conditions"][0]
-    assert condition["type"] == "NamespaceContentRemaining"
-    assert "configmaps. has 1 resource instances" in condition["message"]
+    said = {each["type"]: (each["status"], each["message"]) for each in namespace["status"]["conditions"]}
+    remaining = "Some resources are remaining: configmaps. has 1 resource instances"
+    assert said["NamespaceContentRemaining"] == ("True", remaining)
+    held = "Some content in the namespace has finalizers remaining: a.b/c in 1 resource instances"
+    assert said["NamespaceFinalizersRemaining"] == ("True", held)
+    assert said["NamespaceDeletionContentFailure"][0] == "False"
+
+
+async def test_pods_go_before_anything_else(world: World):
+    await world.start("namespace-controller")
+    await world.namespace("team")
+    await world.create(CONFIG_MAPS, "c", "team")
+    spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
+    await world.create(PODS, "p", "team", spec=spec)
+
+    await world.client.delete(NAMESPACES, "team")
+    await world.advance(10)
+    assert "deletionTimestamp" not in (await world.get(CONFIG_MAPS, "c", "team"))["metadata"]
+
+    await world.client.delete(PODS, "p", "team", grace_period_seconds=0)
+    await world.advance(10)
+    assert await world.get(NAMESPACES, "team") is None
 
 
 async def test_nothing_new_comes_into_a_namespace_that_goes(world: World):

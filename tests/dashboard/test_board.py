@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from muster.dashboard import board as board_module
@@ -42,6 +42,7 @@ def shown(board: Board) -> tuple[Any, ...]:
     return board.nodes.rows, board.gangs.rows, board.queue, board.levels
 
 
+@example([(11, False, False), (9, False, True), (0, True, False)])  # the node of a member goes
 @given(STEPS)
 @settings(max_examples=examples(200), deadline=None)
 def test_a_board_kept_current_equals_a_board_made_anew(steps: list[tuple[int, bool, bool]]):

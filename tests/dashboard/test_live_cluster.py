@@ -7,10 +7,14 @@ import json
 from typing import Any
 
 import aiohttp
+import pytest
 
+from muster.api.gates import parse
 from muster.api.resources import POD_GROUPS, PODS
+from muster.dashboard import live_cluster
 from muster.dashboard.live_cluster import LiveCluster
 from muster.dashboard.server import DashboardServer, Listen
+from muster.engine.published_gates import publish
 from muster.testing.cluster import api_server
 from tests.dashboard.pages import get
 
@@ -99,3 +103,23 @@ async def test_what_goes_wrong_is_said_and_tried_again(monkeypatch):
             assert calls == 2
         finally:
             await cluster.close()
+
+
+async def test_the_board_has_the_gates_of_the_scheduler_and_follows_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(live_cluster, "LEASE_SECONDS", 0.05)
+    monkeypatch.setattr(live_cluster, "RETRY_SECONDS", 0.05)
+    child = group("g")
+    child["spec"] |= {"workloadRef": {"workloadName": "w", "templateName": "t"}, "parentCompositePodGroupName": "no"}
+    async with api_server(controllers=False, scheduler=False) as plane:
+        await plane.client.create(POD_GROUPS, child, "default")
+        await plane.client.create(PODS, pod("p", "g"), "default")
+        cluster = LiveCluster(plane.client, "test")
+        board = (await cluster.at("")).board
+        assert [row.reason for row in board.queue] == ["WaitingForParent"]
+        await publish(plane.client, parse("CompositePodGroup=false")[0])
+        async with asyncio.timeout(20):
+            while [row.name for row in board.queue] != ["g"]:
+                await cluster.changed(board.version)
+        assert (await cluster.details())["gates"] == {"CompositePodGroup": False}
+        assert (await cluster.details())["leaders"] == []
+        await cluster.close()

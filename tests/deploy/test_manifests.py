@@ -6,10 +6,12 @@ import pytest
 import yaml
 
 from muster.api.crds import LONGEST_POD_GROUP_NAME, crds
+from muster.api.dashboard_installation import dashboard_installation
 from muster.api.groups import MAX_DEPTH
 from muster.api.installation import USER, installation
 from muster.cli.install import IMAGE
 from muster.cli.yaml_text import to_documents, to_yaml
+from muster.engine import api_discovery
 
 ROOT = Path(__file__).parents[2]
 MADE = {definition["spec"]["names"]["plural"]: definition for definition in crds()}
@@ -72,11 +74,18 @@ def test_a_pod_group_has_a_name_that_fits_into_a_label():
 
 def test_templates_end_at_the_allowed_depth():
     here, depth = schema("workloads", "spec"), 0
-    while "compositePodGroupTemplates" in here["properties"]:
+    while "properties" in here:
         here, depth = here["properties"]["compositePodGroupTemplates"]["items"], depth + 1
-    assert depth == MAX_DEPTH - 1
+    assert depth == MAX_DEPTH  # what is deeper is kept for the rule that refuses it
 
 
 def test_the_files_are_plain_yaml():
     for path in (ROOT / "deploy").rglob("*.yaml"):
         assert all(document["kind"] for document in yaml.safe_load_all(path.read_text()))
+
+
+def test_the_dashboard_may_read_everything_that_it_watches():
+    rules = next(each["rules"] for each in dashboard_installation("muster") if each["kind"] == "ClusterRole")
+    granted = {(group, kind) for rule in rules for group in rule["apiGroups"] for kind in rule["resources"]}
+    watched = {(each.group, each.plural) for each in (*api_discovery._NEEDED, *api_discovery._USEFUL)}
+    assert watched - granted == set()

@@ -3,12 +3,14 @@
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from e2e.kube.cluster import RealCluster
+from e2e.kube.cluster import DEFAULT_CONTROLLERS, RealCluster
 
 from muster.api.crds import crds
+from tests.e2e.browser import CHROMIUM
 from tests.e2e.processes import Kubectl
 
 ROOT = Path(__file__).parents[2]
@@ -27,9 +29,17 @@ def kube() -> Path:
 
 @pytest.fixture(scope="module")
 def native(kube: Path) -> Iterator[RealCluster]:
-    """A cluster whose server has the group API, with the controllers that groups need."""
+    """A cluster whose server has the group API, with the controllers that groups need and that of Jobs."""
+    with RealCluster(kube, native=True, gates=("WorkloadWithJob",)) as cluster:
+        cluster.start_controller_manager((*DEFAULT_CONTROLLERS, "job-controller"))
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def without_job_groups(kube: Path) -> Iterator[RealCluster]:
+    """The same, where the Job controller makes no groups."""
     with RealCluster(kube, native=True) as cluster:
-        cluster.start_controller_manager()
+        cluster.start_controller_manager((*DEFAULT_CONTROLLERS, "job-controller"))
         yield cluster
 
 
@@ -37,7 +47,7 @@ def native(kube: Path) -> Iterator[RealCluster]:
 def stock(kube: Path) -> Iterator[RealCluster]:
     """A cluster as most are: without the group API."""
     with RealCluster(kube, native=False) as cluster:
-        cluster.start_controller_manager(("garbage-collector-controller", "namespace-controller"))
+        cluster.start_controller_manager(("garbage-collector-controller", "namespace-controller", "job-controller"))
         yield cluster
 
 
@@ -61,3 +71,17 @@ def conformance() -> Path:
     if not CONFORMANCE.is_dir():
         pytest.skip(f"no conformance suite at {CONFORMANCE}")
     return CONFORMANCE
+
+
+@pytest.fixture(scope="module")  # no longer: it holds an event loop, and other tests run their own
+def browser() -> Iterator[Any]:
+    """Chromium, where the machine has one."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        print(f"Chromium {chromium.version}")
+        yield chromium
+        chromium.close()

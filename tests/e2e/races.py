@@ -20,6 +20,14 @@ SETTLED = 0.4  # seconds without another bind
 PATIENCE = 30.0
 
 
+@dataclass(frozen=True)
+class Loss:
+    """A pod that a kubelet would not admit, because a pod of the other scheduler had been bound there before it."""
+
+    pod: str
+    after: float  # seconds from that bind to its own, as a watch showed them
+
+
 @dataclass
 class Tally:
     """What was counted over all rounds."""
@@ -27,24 +35,45 @@ class Tally:
     whole: Counter[str] = field(default_factory=Counter[str])  # gangs that started, by scheduler
     half: list[str] = field(default_factory=list[str])  # gangs bound below their minimum
     rejected: list[str] = field(default_factory=list[str])  # pods that a kubelet would not admit
+    losses: list[Loss] = field(default_factory=list[Loss])  # of these, the ones that came second
+    round_trips: list[float] = field(default_factory=list[float])  # seconds that a request took
 
 
 async def race(client: Client, schedulers: tuple[str, str], rounds: int, cpu: str) -> Tally:
     """In each round every scheduler gets a gang that needs all nodes; when one has ended, the other must start."""
-    tally = Tally()
+    tally, bound_at = Tally(), dict[str, float]()
+    following = asyncio.create_task(_follow(client, bound_at))
+    try:
+        await _rounds(client, schedulers, rounds, cpu, tally, bound_at)
+    finally:
+        following.cancel()
+    return tally
+
+
+async def _follow(client: Client, bound_at: dict[str, float]) -> None:
+    """Write down when a watch first shows each pod on a node."""
+    while True:
+        version = (await client.list(PODS, NAMESPACE)).resource_version
+        async for event in client.watch(PODS, NAMESPACE, resource_version=version):
+            if event.object is not None and event.object["spec"].get("nodeName"):  # a bookmark has no object
+                bound_at.setdefault(event.object["metadata"]["name"], time.monotonic())
+
+
+async def _rounds(
+    client: Client, schedulers: tuple[str, str], rounds: int, cpu: str, tally: Tally, bound_at: dict[str, float]
+) -> None:
     for number in range(rounds):
         gangs = {f"{name}-{number}": name for name in schedulers}
         await asyncio.gather(*(_create(client, gang, name, cpu) for gang, name in gangs.items()))
-        pods = await _settled(client)
-        _count(tally, pods, gangs)
+        pods = await _settled(client, tally)
+        _count(tally, pods, gangs, bound_at)
         await _delete(client, [pod for pod in pods if pod["spec"].get("nodeName")])
         left = [pod for pod in pods if not pod["spec"].get("nodeName")]
         if left:
-            pods = await _settled(client)
-            _count(tally, pods, gangs)
+            pods = await _settled(client, tally)
+            _count(tally, pods, gangs, bound_at)
             await _delete(client, pods)
         await asyncio.gather(*(client.delete(GROUPS, gang, NAMESPACE) for gang in gangs))
-    return tally
 
 
 async def _create(client: Client, gang: str, scheduler: str, cpu: str) -> None:
@@ -53,12 +82,14 @@ async def _create(client: Client, gang: str, scheduler: str, cpu: str) -> None:
     await asyncio.gather(*(client.create(PODS, pod, NAMESPACE) for pod in pods))
 
 
-async def _settled(client: Client) -> list[dict[str, Any]]:
+async def _settled(client: Client, tally: Tally) -> list[dict[str, Any]]:
     """The pods, once a gang is bound and nothing has been bound for a while."""
     deadline = time.monotonic() + PATIENCE
     bound, since = -1, time.monotonic()
     while time.monotonic() < deadline:
+        asked = time.monotonic()
         pods = (await client.list(PODS, NAMESPACE)).items
+        tally.round_trips.append(time.monotonic() - asked)
         now_bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
         if now_bound != bound:
             bound, since = now_bound, time.monotonic()
@@ -68,16 +99,25 @@ async def _settled(client: Client) -> list[dict[str, Any]]:
     raise AssertionError(f"no gang was bound within {PATIENCE:g} s")
 
 
-def _count(tally: Tally, pods: list[dict[str, Any]], gangs: dict[str, str]) -> None:
+def _count(tally: Tally, pods: list[dict[str, Any]], gangs: dict[str, str], bound_at: dict[str, float]) -> None:
     for gang, scheduler in gangs.items():
         own = [pod for pod in pods if pod["metadata"]["name"].startswith(f"{gang}-")]
         bound = [pod for pod in own if pod["spec"].get("nodeName")]
         failed = [pod["metadata"]["name"] for pod in own if pod["status"].get("phase") == "Failed"]
         tally.rejected += failed
+        tally.losses += [loss for name in failed if (loss := _loss(name, pods, own, bound_at)) is not None]
         if len(bound) == NODES and not failed:
             tally.whole[scheduler] += 1
         elif bound:
             tally.half.append(gang)
+
+
+def _loss(name: str, pods: list[dict[str, Any]], own: list[dict[str, Any]], bound_at: dict[str, float]) -> Loss | None:
+    """How long before a rejected pod the pod was bound that it met on its node."""
+    node = next(pod["spec"]["nodeName"] for pod in own if pod["metadata"]["name"] == name)
+    others = [p["metadata"]["name"] for p in pods if p["spec"].get("nodeName") == node and p not in own]
+    before = [bound_at[name] - bound_at[other] for other in others if name in bound_at and other in bound_at]
+    return Loss(name, max(before)) if before and max(before) > 0 else None
 
 
 async def _delete(client: Client, pods: list[dict[str, Any]]) -> None:

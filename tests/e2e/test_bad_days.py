@@ -114,8 +114,10 @@ def test_fields_of_a_future_version_are_kept(
     kubectl = Kubectl(kube, cluster.kubeconfig)
     kubectl("apply", "-f", "-", input=crd_manifests)
     kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-    where = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-preserve-unknown-fields"
-    patch = json.dumps([{"op": "add", "path": where, "value": True}])
+    crd = json.loads(kubectl("get", "crd", "podgroups.scheduling.muster.dev", "-o", "json"))
+    where = "/spec/versions/{}/schema/openAPIV3Schema/properties/spec/x-kubernetes-preserve-unknown-fields"
+    places = [where.format(number) for number in range(len(crd["spec"]["versions"]))]
+    patch = json.dumps([{"op": "add", "path": place, "value": True} for place in places])
     kubectl("patch", "crd", "podgroups.scheduling.muster.dev", "--type=json", "--patch", patch)
     future = gang_manifest("future", 2, api=CRD, fromTheFuture={"keep": ["me"]})
     eventually(lambda: kept(kubectl, future), else_="a server that keeps the field")

@@ -2,10 +2,10 @@
 
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-import yaml
 from e2e.kube.cluster import RealCluster
 
 from muster.api.installation import NAME, NAMESPACE, installation
@@ -14,10 +14,13 @@ from tests.e2e.processes import Kubectl, scheduler, up
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
-# Used in a conflict, for volumes, for events of controllers and for readers of the metrics.
+# Used in a conflict, for volumes and devices, for events of controllers and for readers of the metrics.
 ONLY_WHEN_NEEDED = {
     ("get", "", "pods"),
     *((verb, "", kind) for verb in ("get", "patch") for kind in ("persistentvolumes", "persistentvolumeclaims")),
+    *((verb, "resource.k8s.io", "devicetaintrules") for verb in ("list", "watch")),
+    ("get", "resource.k8s.io", "resourceclaims"),
+    *(("update", "resource.k8s.io", f"resourceclaims{part}") for part in ("", "/binding", "/status")),
     ("get", "scheduling.k8s.io", "podgroups"),
     ("get", "scheduling.k8s.io", "compositepodgroups"),
     ("create", "", "events"),
@@ -28,31 +31,49 @@ ONLY_WHEN_NEEDED = {
 }
 SHIM = Path(__file__).with_name("crd_conformance.py")
 
+# What a server of others does by itself, and why Muster cannot make it do otherwise.
+NOT_NATIVE = {
+    "beyond/08-class-fills-the-preemption-policy": "kube-apiserver 1.37 sets the default before it looks at the class",
+    "beyond/09-mode-all-needs-children-of-mode-all": "kube-apiserver 1.37 stores such a Workload",
+}
+NOT_WITH_CRDS = {
+    "api/09-workload-template-names-unique-in-tree": "a CEL rule cannot name a field by what stands elsewhere in the "
+    "tree; the scheduler reports such a tree on its groups",
+    "api/12-priority-of-groups": "a CEL rule cannot look up a class: a class that is missing is waited for, and pods "
+    "whose priority is not that of their group keep the group from being scheduled",
+    "api/13-pod-group-membership-is-fixed": "labels of pods may change; the first value counts and an event says so",
+}
 
-def scenarios(suite: Path, *folders: str) -> list[Path]:
-    """The scenario files, without those that only ask what Muster's own server answers."""
-    files = [file for file in sorted(suite.glob("scenarios/*/*.yaml")) if not folders or file.parent.name in folders]
-    return [file for file in files if not (file.parent.name == "beyond" and "api-only" in labels(file))]
 
-
-def labels(scenario: Path) -> list[str]:
-    return yaml.safe_load(scenario.read_text()).get("labels") or []
+def scenarios(suite: Path, without: Collection[str] = ()) -> list[Path]:
+    """The scenario files but for those named."""
+    found = {f"{file.parent.name}/{file.stem}": file for file in sorted(suite.glob("scenarios/*/*.yaml"))}
+    assert set(without) <= set(found), "the suite has other scenarios now"
+    return [file for name, file in found.items() if name not in without]
 
 
 def run(command: list[Path | str], kubeconfig: Path, files: list[Path]) -> None:
-    done = subprocess.run(
-        [sys.executable, *command, "--retries", "1", "--kubeconfig", kubeconfig, *files],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(files)} passed, 0 failed" in done.stdout, done.stdout
+    done = report(command, kubeconfig, files)
+    assert f"{len(files)} passed, 0 failed" in done, done
+
+
+def report(command: list[Path | str], kubeconfig: Path, files: list[Path]) -> str:
+    options = ["--retries", "1", "--kubeconfig", kubeconfig]
+    done = subprocess.run([sys.executable, *command, *options, *files], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def run_without(command: list[Path | str], kubeconfig: Path, suite: Path, without: Collection[str]) -> None:
+    """All of the suite passes but for those named, and those do fail: who mends one takes it off the list."""
+    run(command, kubeconfig, scenarios(suite, without))
+    others = [suite / "scenarios" / f"{name}.yaml" for name in without]
+    said = report(command, kubeconfig, others)
+    assert f"0 passed, {len(others)} failed" in said, said
 
 
 def test_everything_on_muster_up(conformance: Path, tmp_path: Path) -> None:
     with up(tmp_path / "up.log") as kubeconfig:
-        run([conformance / "run_conformance.py"], kubeconfig, sorted(conformance.glob("scenarios/*/*.yaml")))
+        run([conformance / "run_conformance.py"], kubeconfig, scenarios(conformance))
 
 
 def test_native_groups_with_no_more_rights_than_installed(kube: Path, conformance: Path, tmp_path: Path) -> None:
@@ -62,7 +83,7 @@ def test_native_groups_with_no_more_rights_than_installed(kube: Path, conformanc
         with scheduler(account, tmp_path / "muster.log", "--scheduler-name", "muster") as muster:
             assert "PodGroup scheduling.k8s.io/v1beta1" in muster.said()
             suite = [conformance / "run_conformance.py", "--scheduler-name", "muster"]
-            run(suite, cluster.kubeconfig, scenarios(conformance))
+            run_without(suite, cluster.kubeconfig, conformance, NOT_NATIVE)
             assert "failed unexpectedly" not in muster.said()
             assert "missing permission" not in muster.said()
         used = cluster.requests_of(f"system:serviceaccount:{NAMESPACE}:{NAME}")
@@ -90,8 +111,7 @@ def installed_account(kube: Path, cluster: RealCluster) -> Path:
 
 
 def test_groups_as_custom_resources(with_crds: RealCluster, conformance: Path, tmp_path: Path) -> None:
-    files = scenarios(conformance, "gang", "composite", "topology", "preemption")
     with scheduler(with_crds.kubeconfig, tmp_path / "muster.log") as muster:
         assert "PodGroup scheduling.muster.dev/v1alpha3" in muster.said()
-        run([SHIM, conformance / "run_conformance.py"], with_crds.kubeconfig, files)
+        run_without([SHIM, conformance / "run_conformance.py"], with_crds.kubeconfig, conformance, NOT_WITH_CRDS)
         assert "failed unexpectedly" not in muster.said()

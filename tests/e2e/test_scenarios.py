@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 
 import pytest
@@ -12,25 +13,36 @@ from muster.client.http import HTTPClient
 from muster.client.kubeconfig import load
 from muster.engine.cluster_snapshot import take_snapshot
 from tests.e2e.processes import scheduler
-from tests.scenarios.runner import CRDS, NATIVE, ScenarioRun, read, scenario_files, scenario_id
+from tests.scenarios.runner import CRDS, NATIVE, NATIVE_WITHOUT_JOBS, ScenarioRun, read, scenario_files, scenario_id
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
-def run_all(kubeconfig: Path, place: str) -> None:
-    """Every scenario of a place, one after the other; all that fail are named."""
+def run_all(cluster: RealCluster, place: str, logs: Path) -> None:
+    """Every scenario of a place, those with the same gates beside one scheduler; all that fail are named."""
+    files = sorted(scenario_files(place), key=gates_of)
+    failed: list[str] = []
+    for gates, chosen in itertools.groupby(files, key=gates_of):
+        flags = ("--scheduler-name", "muster", "--feature-gates", gates)
+        with scheduler(cluster.kubeconfig, logs / "muster.log", *flags):
+            failed += asyncio.run(run_some(cluster.kubeconfig, place, list(chosen)))
+    assert failed == []
 
-    async def run() -> list[str]:
-        failed: list[str] = []
-        async with HTTPClient(load(kubeconfig, None)) as client:
-            for number, file in enumerate(scenario_files(place)):
-                try:
-                    await ScenarioRun(client, place, f"scenario-{number}", "muster", 60.0).run(read(file))
-                except AssertionError as error:
-                    failed.append(f"{scenario_id(file)}: {error}")
-        return failed
 
-    assert asyncio.run(run()) == []
+def gates_of(file: Path) -> str:
+    return str(read(file).get("gates", ""))
+
+
+async def run_some(kubeconfig: Path, place: str, files: list[Path]) -> list[str]:
+    failed: list[str] = []
+    async with HTTPClient(load(kubeconfig, None)) as client:
+        for file in files:
+            namespace = scenario_id(file).replace("/", "-")
+            try:
+                await ScenarioRun(client, place, namespace, "muster", 60.0).run(read(file))
+            except AssertionError as error:
+                failed.append(f"{scenario_id(file)}: {error}")
+    return failed
 
 
 def changeable(kubeconfig: Path) -> tuple[str, ...]:
@@ -49,10 +61,12 @@ def test_what_a_server_lets_change_is_known(native: RealCluster, with_crds: Real
 
 
 def test_on_a_server_with_native_groups(native: RealCluster, tmp_path: Path) -> None:
-    with scheduler(native.kubeconfig, tmp_path / "muster.log", "--scheduler-name", "muster"):
-        run_all(native.kubeconfig, NATIVE)
+    run_all(native, NATIVE, tmp_path)
+
+
+def test_where_the_job_controller_makes_no_groups(without_job_groups: RealCluster, tmp_path: Path) -> None:
+    run_all(without_job_groups, NATIVE_WITHOUT_JOBS, tmp_path)
 
 
 def test_with_custom_resources(with_crds: RealCluster, tmp_path: Path) -> None:
-    with scheduler(with_crds.kubeconfig, tmp_path / "muster.log", "--scheduler-name", "muster"):
-        run_all(with_crds.kubeconfig, CRDS)
+    run_all(with_crds, CRDS, tmp_path)

@@ -20,7 +20,8 @@ from muster.scheduler.explain.explain import explain, find
 from muster.scheduler.runtime.config import default_config
 from muster.scheduler.simulation.snapshot import Snapshot, decode, encode, scheduler_of
 from muster.testing.cluster import Cluster
-from tests.e2e.processes import Kubectl
+from tests.e2e.objects import CRD, gang_manifest, large_node, members
+from tests.e2e.processes import Kubectl, scheduler
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -29,6 +30,7 @@ FOLDERS = ("gang", "composite", "topology")
 SAME = {"Unschedulable": {"Infeasible", "WaitingForChildren"}, "PlacementNotGuaranteed": {"Undecided", "Infeasible"}}
 WAITS = ("WaitingForMembers", "WaitingForChildren", "WaitingForParent", "SchedulingGated", "Invalid", "SchedulerError")
 FEWEST = 20
+REF = {"workloadName": "w", "templateName": "t"}
 
 
 def test_snapshots_of_conformance_scenarios_reproduce_the_verdict(conformance: Path) -> None:
@@ -97,3 +99,30 @@ def test_groups_that_are_custom_resources_are_explained(
     kubectl("apply", "-f", "-", input=yaml.safe_dump_all([group, pod]))
     assert run(["explain", "pod/g-0", "--kubeconfig", str(with_crds.kubeconfig)]) == 0
     assert "podgroup g waits: 1 of 2 members exist" in capsys.readouterr().out
+
+
+def test_the_gates_of_the_scheduler_are_known_to_those_who_ask(
+    kube: Path, native: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = gang_manifest("child", 2, workloadRef=REF, parentCompositePodGroupName="nowhere")
+    Kubectl(kube, native.kubeconfig).create(group, *members("child", 2, scheduler="nobody"))
+    asked = ["explain", "podgroup/child", "--kubeconfig", str(native.kubeconfig)]
+    assert run(asked) == 0
+    assert "parent nowhere does not exist" in capsys.readouterr().out
+    flags = ("--leader-elect=true", "--feature-gates", "CompositePodGroup=false", "--scheduler-name", "muster")
+    with scheduler(native.kubeconfig, tmp_path / "muster.log", *flags):
+        assert run(asked) == 0
+    assert "parent nowhere does not exist" not in capsys.readouterr().out
+    with scheduler(native.kubeconfig, tmp_path / "muster.log", *flags[:1], *flags[3:]):
+        assert run(asked) == 0
+    assert "parent nowhere does not exist" in capsys.readouterr().out
+
+
+def test_manifests_of_custom_resources_are_tried_on_their_cluster(
+    kube: Path, with_crds: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Kubectl(kube, with_crds.kubeconfig).create(large_node("room"))
+    file = tmp_path / "gang.yaml"
+    file.write_text(yaml.safe_dump_all([gang_manifest("tried", 2, api=CRD), *members("tried", 2, by_label=True)]))
+    assert run(["simulate", "-f", str(file), "--kubeconfig", str(with_crds.kubeconfig)]) == 0
+    assert "It fits: 2 of 2 pods would be bound" in capsys.readouterr().out

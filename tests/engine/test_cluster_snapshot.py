@@ -30,6 +30,9 @@ class Cluster:
             raise no_such_path()
         return {"resources": [{"name": name} for name in self.served[path]]}
 
+    async def get(self, resource: Resource, name: str, namespace: str) -> dict[str, Any]:
+        raise ApiError(404, "NotFound", f"{resource.plural} {name} not found")
+
     async def list(self, resource: Resource, *, into: Any = None, **query: Any) -> Page:
         if resource.plural in self.forbidden:
             raise ApiError(403, "Forbidden", f"{resource.plural} is forbidden")

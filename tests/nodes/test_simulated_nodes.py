@@ -355,13 +355,59 @@ async def test_a_restarted_simulation_goes_on_with_running_pods(world: NodeWorld
     assert await world.phase_of("p") == "Succeeded"
 
 
+async def test_the_sleep_before_the_stop_is_part_of_the_grace(world: NodeWorld):
+    await world.machines(Timing(stop=1.0), count=1)
+    hook = {"preStop": {"sleep": {"seconds": 10}}}
+    container = {"name": "c", "image": "i", "lifecycle": hook}
+    await world.placed("p", containers=[container])
+    await world.placed("q", containers=[container], terminationGracePeriodSeconds=4)
+    await world.advance(1)
+    for name in ("p", "q"):
+        await world.client.delete(PODS, name, "default")
+    await world.advance(3.9)
+    assert await world.phase_of("q") == "Running"
+    await world.advance(0.2)
+    assert (await world.phase_of("p"), await world.phase_of("q")) == ("Running", None)
+    await world.advance(6.8)
+    assert await world.phase_of("p") == "Running"
+    await world.advance(0.2)
+    assert await world.phase_of("p") is None
+
+
+async def test_a_pod_can_be_said_to_stop_slowly(world: NodeWorld):
+    await world.machines(Timing(stop=1.0), count=1)
+    await world.placed("p", annotations={"muster.dev/stop-seconds": "20"})
+    await world.advance(1)
+    await world.client.delete(PODS, "p", "default")
+    await world.advance(19)
+    assert await world.phase_of("p") == "Running"
+    await world.advance(2)
+    assert await world.phase_of("p") is None
+
+
+async def test_the_log_says_what_the_containers_would_do(world: NodeWorld):
+    nodes = await world.machines(count=1)
+    container = {"name": "c", "image": "busybox", "command": ["sh", "-c"], "args": ["echo hi"]}
+    said = {"muster.dev/log": "hi\nthere", "muster.dev/run-seconds": "5"}
+    await world.placed("p", annotations=said, containers=[container], restartPolicy="Never")
+    await world.advance(2)
+    lines = [line.partition(" ")[2] for line in nodes.log("default", "p").splitlines()]
+    assert lines == [
+        "started on node-0",
+        "simulated container c: image busybox, sh -c echo hi; runs for 5 s, then ends with exit code 0",
+        "hi",
+        "there",
+    ]
+
+
 async def test_the_log_of_a_pod_tells_its_story(world: NodeWorld):
     nodes = await world.machines(count=1)
     await world.placed("p", annotations={"muster.dev/run-seconds": "5"}, restartPolicy="Never")
     await world.advance(10)
 
     lines = nodes.log("default", "p").splitlines()
-    assert [line.split(" ", 1)[1] for line in lines] == ["started on node-0", "ended with exit code 0"]
+    said = [line.split(" ", 1)[1] for line in lines]
+    assert (said[0], said[-1]) == ("started on node-0", "ended with exit code 0")
     assert nodes.log("default", "unknown") == ""
 
 

@@ -83,7 +83,7 @@ class Unready(Component):
 @pytest.fixture
 def never_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first component of every plane never gets ready, so that the others do not begin to start."""
-    monkeypatch.setattr("muster.plane.plane.Controllers", Unready)
+    monkeypatch.setattr("muster.plane.plane.Controllers", lambda authority: Unready())
 
 
 @pytest.mark.usefixtures("never_ready")

@@ -88,7 +88,7 @@ def _outcomes(scheduler: Scheduler) -> dict[EntityKey, tuple[EntityState, str]]:
     """The state of each entity, and why it is unschedulable; which group of a cycle is its top depends on the past."""
     state = scheduler.state
     entities = [entity for entity in state.queue.entities.values() if not state.checks.is_invalid(entity.key)]
-    return {e.key: (e.state, e.verdict if e.state is EntityState.UNSCHEDULABLE else "") for e in entities}
+    return {e.key: (e.state, e.reason if e.state is EntityState.UNSCHEDULABLE else "") for e in entities}
 
 
 @pytest.mark.parametrize("succeed", [True, False], ids=["accepted", "refused"])

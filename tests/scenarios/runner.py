@@ -1,7 +1,8 @@
 """Runs scenario files against an API server, whichever it is, and plays the kubelets.
 
-A scenario says what happens and what must be seen. Three places can run it: `embedded` (Muster's own server),
-`native` (a real one with the group API) and `crds` (a real one with Muster's custom resources).
+A scenario says what happens and what must be seen. Four places can run it: `embedded` (Muster's own server), `native`
+(a real one with the group API, whose Job controller makes groups), `native-without-jobs` (the same with that switched
+off) and `crds` (a real one with Muster's custom resources).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.scenarios.checks import KINDS, Obj, Seen, failure
 
 FOLDER = Path(__file__).parent
 EMBEDDED, NATIVE, CRDS = "embedded", "native", "crds"
+NATIVE_WITHOUT_JOBS = "native-without-jobs"
 DELETED = {"pods": "Pod", "groups": "PodGroup", "composites": "CompositePodGroup", "nodes": "Node", "jobs": "Job"}
 POLL_SECONDS = 0.05
 FINALIZED = ("PodGroup", "CompositePodGroup")

@@ -202,3 +202,16 @@ async def test_creation_times_follow_the_batches():
     times = [{event.object.metadata.creation_timestamp for event in batch} for batch in (first, second)]
     assert [len(each) for each in times] == [1, 1]
     assert max(times[0]) < min(times[1])
+
+
+def test_the_first_example_of_the_page_about_devices_is_simulated_with_its_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    page = (Path(__file__).parents[2] / "docs" / "devices.md").read_text()
+    manifest = tmp_path / "job.yaml"
+    manifest.write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    devices = ("--devices", "gpu:8", "--devices", "nic:2")
+    assert run(["simulate", "--nodes", "4", *devices, "-f", str(manifest)]) == 0
+    assert "It fits: 4 of 4 pods would be bound" in capsys.readouterr().out
+    assert run(["simulate", "--nodes", "1", *devices, "-f", str(manifest)]) != 0
+    assert "1 cannot allocate all claims" in " ".join(capsys.readouterr().out.split())

@@ -1,4 +1,4 @@
-"""Writes src/muster/server/schema/tables.json from the Go modules k8s.io/api and k8s.io/apimachinery.
+"""Writes src/muster/server/schema/tables.json from Go modules of Kubernetes: api, apimachinery and two more.
 
 Run by a maintainer when the served Kubernetes version changes; needs `go` and the Go module proxy, nothing else:
 
@@ -30,6 +30,8 @@ import protos
 API = "k8s.io/api@v0.37.2"
 API_136 = "k8s.io/api@v0.36.1"
 MACHINERY = "k8s.io/apimachinery@v0.37.2"
+EXTENSIONS = "k8s.io/apiextensions-apiserver@v0.37.2"
+AGGREGATOR = "k8s.io/kube-aggregator@v0.37.2"
 TARGET = Path(__file__).parents[2] / "src/muster/server/schema/tables.json"
 
 SCALARS = {"string", "int32", "int64", "bool", "bytes", "double"}
@@ -41,6 +43,11 @@ SPECIAL = {
     "resource.Quantity": "quantity",
     "intstr.IntOrString": "intorstring",
     "runtime.RawExtension": "raw",
+    "apiextensions.v1.JSON": "raw",
+    # One schema, or a list, a boolean, or a list of names in its place.
+    "apiextensions.v1.JSONSchemaPropsOrArray": "raw",
+    "apiextensions.v1.JSONSchemaPropsOrBool": "raw",
+    "apiextensions.v1.JSONSchemaPropsOrStringArray": "raw",
 }
 
 
@@ -60,11 +67,15 @@ class Package:
 
     @property
     def proto(self) -> str:
-        return f"{self.module.partition('@')[0]}/{self.folder}".replace("/", ".")
+        return self._path.replace("-", "_")
 
     @property
     def openapi(self) -> str:
-        return "io." + self.proto.removeprefix("k8s.io.").join(("k8s.", ""))
+        return "io." + self._path.removeprefix("k8s.io.").join(("k8s.", ""))
+
+    @property
+    def _path(self) -> str:
+        return f"{self.module.partition('@')[0]}/{self.folder}".replace("/", ".")
 
 
 def _api(folder: str, group: str, module: str = API, kinds: tuple[str, ...] = ()) -> Package:
@@ -88,13 +99,33 @@ PACKAGES = (
     _api("rbac/v1", "rbac.authorization.k8s.io"),
     _api("authentication/v1", "authentication.k8s.io"),
     _api("authorization/v1", "authorization.k8s.io"),
-    _api("autoscaling/v1", "autoscaling", kinds=("Scale",)),
+    _api("autoscaling/v1", "autoscaling"),
+    _api("autoscaling/v2", "autoscaling"),
+    _api("certificates/v1", "certificates.k8s.io"),
+    _api("networking/v1", "networking.k8s.io"),
+    _api("node/v1", "node.k8s.io"),
+    _api("flowcontrol/v1", "flowcontrol.apiserver.k8s.io"),
+    _api("admissionregistration/v1", "admissionregistration.k8s.io"),
     Package(
         "meta.v1",
         MACHINERY,
         "pkg/apis/meta/v1",
         "meta.k8s.io",
         ("Status", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "PartialObjectMetadata"),
+    ),
+    Package(
+        "apiextensions.v1",
+        EXTENSIONS,
+        "pkg/apis/apiextensions/v1",
+        "apiextensions.k8s.io",
+        ("CustomResourceDefinition", "CustomResourceDefinitionList"),
+    ),
+    Package(
+        "apiregistration.v1",
+        AGGREGATOR,
+        "pkg/apis/apiregistration/v1",
+        "apiregistration.k8s.io",
+        ("APIService", "APIServiceList"),
     ),
     Package("resource", MACHINERY, "pkg/api/resource", None),
     Package("intstr", MACHINERY, "pkg/util/intstr", None),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _STRUCT = re.compile(r"^type (\w+) struct \{$")
+_EMPTY = re.compile(r"^type (\w+) struct\{\}$")
 _SLICE = re.compile(r"^type (\w+) \[\]string$")
 _TAGGED = re.compile(r"^\t(?:(\w+) )?\s*([\w.*\[\]]+)\s+`(.*)`")
 _TAG = re.compile(r'(\w+):"([^"]*)"')
@@ -70,6 +71,8 @@ def _read_file(text: str, package: GoPackage) -> None:
             if found := _STRUCT.match(line):
                 current = GoStruct(found[1], markers)
                 package.structs[current.name] = current
+            elif found := _EMPTY.match(line):
+                package.structs[found[1]] = GoStruct(found[1], markers)
             elif found := _SLICE.match(line):
                 package.string_slices.add(found[1])
             # A blank line keeps the markers: generators also read the comment block above a type's own comment.

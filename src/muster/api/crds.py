@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.api.groups import HUB, MAX_DEPTH
+from muster.api.groups import HUB, MAX_DEPTH, MAX_TEMPLATES
 from muster.api.manifests import CRD_GROUP
 from muster.api.openapi import schema_name, schemas
 
@@ -86,6 +86,8 @@ _NAMES = {
     "CompositePodGroup": ("compositepodgroups", "compositepodgroup", "cpg"),
     "Workload": ("workloads", "workload", "wl"),
 }
+# As in Kubernetes 1.37; what is written is the same in both, so nothing has to be converted.
+_VERSIONS = {"PodGroup": (HUB, "v1beta1"), "CompositePodGroup": (HUB,), "Workload": (HUB, "v1beta1")}
 
 
 def crds() -> list[Schema]:
@@ -101,9 +103,7 @@ def _definition(kind: str) -> Schema:
     ]
     columns.append({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})
     version: Schema = {
-        "name": HUB,
         "served": True,
-        "storage": True,
         "schema": {"openAPIV3Schema": _root(kind)},
         "additionalPrinterColumns": columns,
     }
@@ -123,7 +123,7 @@ def _definition(kind: str) -> Schema:
                 "listKind": f"{kind}List",
                 "shortNames": [short],
             },
-            "versions": [version],
+            "versions": [{"name": name, "storage": name == HUB, **version} for name in _VERSIONS[kind]],
         },
     }
 
@@ -169,14 +169,18 @@ def _object(struct: str, depth: int) -> Schema:
     properties = {
         name: _written_out(struct, name, each, depth)
         for name, each in whole.get("properties", {}).items()
-        # A tree of templates has a depth, so the schema that repeats itself ends there.
         if not (name == "compositePodGroupTemplates" and depth >= MAX_DEPTH - 1)
     }
+    if struct == "CompositePodGroupTemplate" and "compositePodGroupTemplates" not in properties:
+        # A tree of templates has a depth, so the schema that repeats itself ends here. What is written deeper is kept
+        # for the rule at the top that refuses it: left out, it would be dropped in silence.
+        items = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        properties["compositePodGroupTemplates"] = {"type": "array", "maxItems": MAX_TEMPLATES, "items": items}
     if properties:
         schema["properties"] = properties
     if whole.get("required"):
         schema["required"] = whole["required"]
-    rules = _rules(struct, properties)
+    rules = _rules(struct, properties) + ([_no_deeper()] if _is_top(struct, depth) else [])
     if rules:
         schema["x-kubernetes-validations"] = rules
     return schema
@@ -198,14 +202,7 @@ def _rules(struct: str, properties: Schema) -> list[Schema]:
         for field in _FIXED.get(struct, ())
     ]
     if struct.endswith("Spec") and "priority" in properties:
-        found += [
-            _rule(
-                f"!has(oldSelf.{field}) || (has(self.{field}) && self.{field} == oldSelf.{field})",
-                "field is immutable once it is set",
-                field,
-            )
-            for field in _FILLED_ONCE
-        ]
+        found += [_rule(_filled_once(field), "field is immutable once it is set", field) for field in _FILLED_ONCE]
     if struct == "PodGroupSpec":
         found.append(
             _rule(
@@ -218,7 +215,47 @@ def _rules(struct: str, properties: Schema) -> list[Schema]:
         lists = [name for name in _TEMPLATE_LISTS if name in properties]
         has_child = " || ".join(f"(has(self.{name}) && size(self.{name}) > 0)" for name in lists)
         found.append(_rule(has_child, "must have at least one child template"))
+        found += [
+            _rule(_whole_children(name), "must be `all` below a template of mode `all`", name)
+            for name in lists
+            if "properties" in properties[name]["items"]
+        ]
     return found
+
+
+def _whole_children(children: str) -> str:
+    """What is disrupted as a whole has no part that is disrupted alone."""
+    whole = "has({0}.disruptionMode) && has({0}.disruptionMode.all)"
+    all_whole = f"self.{children}.all(child, {whole.format('child')})"
+    return f"!({whole.format('self')}) || !has(self.{children}) || {all_whole}"
+
+
+def _is_top(struct: str, depth: int) -> bool:
+    return struct == "CompositePodGroupTemplate" and depth == 1
+
+
+def _no_deeper() -> Schema:
+    """For the templates at the top: below the last level of composites there are only pod groups."""
+    return _rule(_ends_below("self", MAX_DEPTH - 2), f"a hierarchy may have at most {MAX_DEPTH} levels")
+
+
+def _ends_below(template: str, levels: int) -> str:
+    """A rule that a template has at most so many levels of composite templates below it."""
+    children, child = f"{template}.compositePodGroupTemplates", f"child{levels}"
+    below = f"{children}.all({child}, {_ends_below(child, levels - 1)})" if levels else f"size({children}) == 0"
+    return f"!has({children}) || {below}"
+
+
+def _filled_once(field: str) -> str:
+    """It stays as it is; who fills in the priority may fill in what is missing beside it.
+
+    A group that came with a priority of its own still gets the preemption policy that it lacks.
+    """
+    unchanged = f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+    with_priority = "!has(oldSelf.priority) && has(self.priority)"
+    if field == "preemptionPolicy":
+        with_priority = f"(has(oldSelf.priority) || ({with_priority}))"
+    return f"({unchanged}) || (!has(oldSelf.{field}) && {with_priority})"
 
 
 def _same_items() -> Schema:

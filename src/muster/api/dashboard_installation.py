@@ -26,6 +26,7 @@ _RIGHTS: list[tuple[str, list[str], list[str]]] = [
     ("events.k8s.io", ["events"], ["get", "list"]),
     ("apps", ["replicasets", "statefulsets"], _READ),
     ("policy", ["poddisruptionbudgets"], _READ),
+    ("resource.k8s.io", ["deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices"], _READ),
     ("storage.k8s.io", ["csinodes", "storageclasses"], _READ),
     (GROUP, ["priorityclasses", "workloads", "podgroups", "compositepodgroups"], _READ),
     (CRD_GROUP, ["workloads", "podgroups", "compositepodgroups"], _READ),

@@ -22,6 +22,9 @@ TOO_MANY = "FieldValueTooMany"
 TYPE_INVALID = "FieldValueTypeInvalid"
 NOT_FOUND = "FieldValueNotFound"
 
+OMITTED = object()
+"""The value of a field error about something too large to show."""
+
 _WORDS = {
     REQUIRED: "Required value",
     INVALID: "Invalid value",
@@ -46,7 +49,7 @@ class FieldError(NamedTuple):
     def body(self) -> str:
         """The error without the field's path, as Kubernetes puts it into a cause's message."""
         words = _WORDS[self.type]
-        if self.type in (REQUIRED, FORBIDDEN, TOO_LONG):
+        if self.type in (REQUIRED, FORBIDDEN, TOO_LONG) or self.value is OMITTED:
             text = words
         else:
             text = f"{words}: {_quote(self.value)}"

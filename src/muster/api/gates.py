@@ -43,7 +43,7 @@ KNOWN: Mapping[str, Gate] = {
     TOPOLOGY: Gate(True, (GENERIC_WORKLOAD,)),
     COMPOSITE: Gate(True, (GENERIC_WORKLOAD, TOPOLOGY)),
     PREEMPTION_POLICY: Gate(True, (GENERIC_WORKLOAD,)),
-    # The claims themselves are not allocated yet: the gate only lets the fields be stored.
+    # Off: claims of new groups are dropped, and no claims are made for groups.
     RESOURCE_CLAIMS: Gate(True, ("DynamicResourceAllocation", GENERIC_WORKLOAD)),
     WORKLOAD_WITH_JOB: Gate(True, (GENERIC_WORKLOAD,)),
     # Of this project alone. Off: a Job is a gang only where it says so itself.

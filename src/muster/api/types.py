@@ -252,11 +252,17 @@ class PodSpec(Leaf, frozen=True):
     active_deadline_seconds: int | None = None
 
 
+class PodResourceClaimStatus(Leaf, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(Leaf, frozen=True):
     phase: str = ""
     conditions: tuple[Condition, ...] | None = None
     nominated_node_name: str = ""
     start_time: str | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
 
 
 class Pod(Leaf, frozen=True):

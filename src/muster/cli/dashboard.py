@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from muster.cli import exits, source
 from muster.cli.option_groups import grouped
@@ -78,6 +79,8 @@ def command(
 def _check(decision_log: Path | None, installed: bool, source: source.Source, serving: ServingOptions) -> None:
     if decision_log is not None and source.snapshot is not None:
         raise click.UsageError("--decision-log and --snapshot are two sources: choose one")
+    if decision_log is not None and source.feature_gates:
+        raise click.UsageError("--feature-gates: a recording says itself which gates its scheduler had")
     if (installed or serving.tls) and (decision_log is not None or source.snapshot is not None):
         raise click.UsageError("a file is shown on this machine only: it cannot be combined with --installed or --tls")
     if not serving.tls and serving.bind_address not in ("127.0.0.1", "::1", "localhost"):
@@ -121,7 +124,8 @@ async def beside(plane: Plane, *, wanted: bool = True) -> AsyncGenerator[str]:
 
     log = plane.options.decision_log
     past = recording(log) if log is not None else None
-    async with DashboardServer(LiveCluster(plane.client, plane.url), Listen(), past) as server:
+    cluster = LiveCluster(plane.client, plane.url, gates=plane.options.gates)
+    async with DashboardServer(cluster, Listen(), past) as server:
         yield server.link()
 
 
@@ -137,19 +141,18 @@ async def _until_stopped(server: DashboardServer, serving: ServingOptions, stop:
 
 def _source(chosen: source.Source, past: Recording | None) -> tuple[Source, HTTPClient | None]:
     from muster.dashboard.source import SnapshotSource
-    from muster.views.schedulers import read_snapshot
 
     if past is not None:
         return past, None
     if chosen.snapshot is not None:
-        return SnapshotSource(read_snapshot(chosen.snapshot), chosen.snapshot.name), None
+        return SnapshotSource(chosen.read(), chosen.snapshot.name), None
     from muster.client.http import HTTPClient
     from muster.client.kubeconfig import load
     from muster.dashboard.live_cluster import LiveCluster
 
     config = load(chosen.kubeconfig, chosen.context)
     client = HTTPClient(config)
-    return LiveCluster(client, config.context or config.server), client
+    return LiveCluster(client, config.context or config.server, gates=chosen.gates()), client
 
 
 def recording(path: Path) -> Recording:
@@ -164,7 +167,8 @@ def _recorded_scheduler(header: Header, snapshot: Snapshot) -> Scheduler:
     from muster.engine.options import config
     from muster.scheduler.simulation.snapshot import scheduler_of
 
-    return scheduler_of(snapshot, config(header.config))
+    known = msgspec.structs.replace(snapshot, gates=header.feature_gates().switched())
+    return scheduler_of(known, config(header.config))
 
 
 def _tls(serving: ServingOptions) -> ssl.SSLContext | None:

@@ -28,19 +28,24 @@ class NodeFlags:
     gpu: int
     nodes_per_rack: int
     racks_per_block: int
+    devices: tuple[str, ...]
 
     def options(self) -> NodeOptions:
         """The same for a control plane."""
         from muster.plane.options import NodeOptions
 
-        return NodeOptions(self.count, self.cpu, self.memory, self.gpu, self.nodes_per_rack, self.racks_per_block)
+        return NodeOptions(
+            self.count, self.cpu, self.memory, self.gpu, self.nodes_per_rack, self.racks_per_block, self.devices
+        )
 
     def snapshot(self) -> Snapshot:
         """A cluster of these nodes and nothing else."""
         import msgspec
 
+        from muster.api.devices import DeviceClass, ResourceSlice
         from muster.api.types import Node
         from muster.nodes.inventory import Inventory
+        from muster.nodes.simulated_devices import SimulatedDriver
         from muster.scheduler.simulation.snapshot import Snapshot
 
         inventory = Inventory(
@@ -51,7 +56,15 @@ class NodeFlags:
             nodes_per_rack=self.nodes_per_rack,
             racks_per_block=self.racks_per_block,
         )
-        return Snapshot({"Node": [msgspec.convert(inventory.node(i, 0.0), Node) for i in range(self.count)]})
+        drivers = [SimulatedDriver.parse(text) for text in self.devices]
+        slices = [driver.slice(name) for name in inventory.names() for driver in drivers]
+        return Snapshot(
+            {
+                "Node": [msgspec.convert(inventory.node(i, 0.0), Node) for i in range(self.count)],
+                "DeviceClass": [msgspec.convert(driver.device_class(), DeviceClass) for driver in drivers],
+                "ResourceSlice": [msgspec.convert(each, ResourceSlice) for each in slices],
+            }
+        )
 
 
 def amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -65,6 +78,19 @@ def amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if negative:
         raise click.BadParameter(f"{value} is below zero")
     return value
+
+
+def devices(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that each value is a name and a number, each name once."""
+    from muster.nodes.simulated_devices import SimulatedDriver
+
+    try:
+        names = [SimulatedDriver.parse(value).name for value in values]
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if len(set(names)) < len(names):
+        raise click.BadParameter("a name occurs twice")
+    return values
 
 
 def options(
@@ -83,4 +109,11 @@ def options(
         click.option("--node-gpu", "gpu", type=click.IntRange(0), default=0, show_default=True, help="GPUs of a node."),
         click.option("--nodes-per-rack", type=positive, default=8, show_default=True, help="Nodes in a rack."),
         click.option("--racks-per-block", type=positive, default=4, show_default=True, help="Racks in a block."),
+        click.option(
+            "--devices",
+            multiple=True,
+            metavar="NAME:COUNT",
+            callback=devices,
+            help="Devices of a node for resource claims, such as gpu:8; of class NAME.example.com.",
+        ),
     )

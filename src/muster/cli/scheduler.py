@@ -218,8 +218,9 @@ def _engine(parsed: _Parsed) -> tuple[HTTPClient, Engine]:
 
     from muster.client.http import HTTPClient
     from muster.engine.engine import Engine
+    from muster.engine.settings import GC_THRESHOLDS
 
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(*GC_THRESHOLDS)
     client = HTTPClient(parsed.connection)
 
     def connect_leases() -> HTTPClient:

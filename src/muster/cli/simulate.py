@@ -48,7 +48,7 @@ def command(
         raise exits.Failure(str(error), exits.BAD_INPUT) from error
     where = namespace or ("default" if nodes.count else source.default_namespace())
     with progress.shown() as bar:
-        snapshot = nodes.snapshot() if nodes.count else source.read(bar)
+        snapshot = source.with_gates(nodes.snapshot()) if nodes.count else source.read(bar)
         answer = simulate(snapshot, batches, where, bar)
     output.write(answer, output_format, lambda: "\n".join(_lines(answer, live.width())))
     if answer.fits:

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+import msgspec
 
-from muster.cli import progress
+from muster.cli import exits, output, progress
 from muster.cli.option_groups import grouped
 from muster.views.schedulers import read_snapshot, scheduler_for
 
 if TYPE_CHECKING:
+    from muster.api.gates import FeatureGates
     from muster.cli.progress import Bar
     from muster.client.protocol import Client
     from muster.scheduler.cycle.scheduler import Scheduler
@@ -35,6 +37,7 @@ class Source:
     snapshot: Path | None
     kubeconfig: Path | None
     context: str | None
+    feature_gates: str = ""
 
     def default_namespace(self) -> str:
         """The namespace of the context, as kubectl takes it."""
@@ -49,14 +52,33 @@ class Source:
         if bar is not None:
             bar.stage("Reading the cluster")
         if self.snapshot is not None:
-            return read_snapshot(self.snapshot)
+            return self.with_gates(read_snapshot(self.snapshot))
 
         async def ask(client: Client) -> Snapshot:
             from muster.engine.cluster_snapshot import take_snapshot
 
             return await take_snapshot(client)
 
-        return self.call(ask)
+        return self.with_gates(self.call(ask))
+
+    def gates(self) -> FeatureGates | None:
+        """The gates that were given, if any; else the scheduler of the cluster says which it has."""
+        if not self.feature_gates:
+            return None
+        from muster.api.gates import parse
+
+        try:
+            gates, notes = parse(self.feature_gates)
+        except ValueError as error:
+            raise exits.Failure(f"--feature-gates: {error}", exits.USAGE) from error
+        for note in notes:
+            output.note(note)
+        return gates
+
+    def with_gates(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot with the gates that were given, if any."""
+        gates = self.gates()
+        return snapshot if gates is None else msgspec.structs.replace(snapshot, gates=gates.switched())
 
     def scheduler(self, *, show_progress: bool) -> Scheduler:
         """A scheduler that has been given the cluster's objects."""
@@ -84,4 +106,10 @@ options = grouped(
     click.option("--snapshot", type=_FILE, help="Ask a file made by `muster snapshot` instead of a server."),
     click.option("--kubeconfig", type=_FILE, help="Kubeconfig; default: KUBECONFIG or ~/.kube/config."),
     click.option("--context", default=None, help="Context of the kubeconfig."),
+    click.option(
+        "--feature-gates",
+        default="",
+        metavar="A=true,B=false",
+        help="Answer as a scheduler with these gates would.  [default: those of the scheduler there]",
+    ),
 )

@@ -38,6 +38,7 @@ class UpOptions:
     feature_gates: str
     config: Path | None
     token_file: Path | None
+    webhook_endpoints: tuple[str, ...]
     decision_log: Path | None
     no_decision_log: bool
     decision_log_max_size: int
@@ -72,6 +73,13 @@ class UpOptions:
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help='Bearer tokens, a line each: token,user,uid,"group,group".',
+)
+@click.option(
+    "--webhook-endpoint",
+    "webhook_endpoints",
+    multiple=True,
+    metavar="NAMESPACE/NAME=HOST:PORT",
+    help="Where a Service that webhooks name is reached from here; repeat for several.",
 )
 @click.option(
     "--decision-log",
@@ -128,6 +136,7 @@ def _plane_options(options: UpOptions) -> Options:
         port=options.port,
         kubeconfig=kubeconfig.expanduser().absolute(),
         token_file=options.token_file,
+        webhook_endpoints=_webhook_endpoints(options.webhook_endpoints),
         controllers=not options.no_controllers,
         scheduler=not options.no_scheduler,
         scheduler_config=options.config,
@@ -137,6 +146,17 @@ def _plane_options(options: UpOptions) -> Options:
         decision_log=_decision_log(options, directory),
         decision_log_size=options.decision_log_max_size,
     )
+
+
+def _webhook_endpoints(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        service, _, address = each.partition("=")
+        namespace, _, name = service.partition("/")
+        if not namespace or not name or not address.rpartition(":")[2].isdigit() or not address.rpartition(":")[0]:
+            raise click.UsageError(f"--webhook-endpoint: {each!r} is not NAMESPACE/NAME=HOST:PORT")
+        found[service] = address
+    return found
 
 
 def _decision_log(options: UpOptions, directory: Path | None) -> Path | None:

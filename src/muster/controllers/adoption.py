@@ -26,8 +26,13 @@ def _orphan_in(obj: Any) -> str | None:
 
 
 def selects(owner: UnstructuredObject, obj: ObjectMeta) -> bool:
-    selector = owner.spec.get("selector")
-    return selector is not None and matches(msgspec.convert(selector, LabelSelector), obj.labels)
+    """Whether the owner's selector, a label selector or (of a ReplicationController) a map of labels, matches."""
+    selector: dict[str, Any] | None = owner.spec.get("selector")
+    if selector is None:
+        return False
+    if any(isinstance(value, str) for value in selector.values()):
+        selector = {"matchLabels": selector}
+    return matches(msgspec.convert(selector, LabelSelector), obj.labels)
 
 
 async def adopt(client: Client, resource: Resource, obj: ObjectMeta, owner_kind: Resource, owner: ObjectMeta) -> None:

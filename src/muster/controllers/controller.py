@@ -10,14 +10,16 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from muster.api.errors import ApiError
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.api.resources import Resource
+from muster.certificates import Authority
 from muster.client.clock import Clock
 from muster.client.protocol import Client
+from muster.controllers.collections import Collections
 from muster.controllers.events import ControllerEvents
 from muster.controllers.informers import Informers, ObjectStore
 from muster.controllers.workqueue import WorkQueue
@@ -32,8 +34,9 @@ class Context:
     client: Client
     informers: Informers
     clock: Clock
-    collections: tuple[Resource, ...] = ()  # every resource that can be listed, watched and deleted
+    collections: Collections = field(default_factory=Collections)
     gates: FeatureGates = DEFAULT
+    authority: Authority | None = None  # signs client certificates; None: nobody does
 
 
 class Controller(ABC):

@@ -15,8 +15,9 @@ from muster.client.clock import seconds_of, timestamp
 from muster.controllers.adoption import adopt, orphans_of, selects
 from muster.controllers.controller import Controller
 from muster.controllers.job_group_objects import safe_hash
-from muster.controllers.objects import UnstructuredObject, controller_of
+from muster.controllers.objects import UnstructuredObject, controller_of, controller_uid
 from muster.controllers.pod_control import controller_reference
+from muster.controllers.rolling_limits import rolling_limit
 from muster.controllers.status import JSON, condition, with_condition, write_status
 
 HASH_LABEL = "pod-template-hash"
@@ -30,11 +31,11 @@ class DeploymentController(Controller):
     def setup(self) -> None:
         self._deployments = self.watch_keys(DEPLOYMENTS)
         self._sets = self.watch(REPLICA_SETS)
-        self._owned = self._sets.index("by-controller", _controller_uid)
+        self._owned = self._sets.index("by-controller", controller_uid)
         self._orphans = orphans_of(self._sets)
         self._sets.on_change(self._set_changed)
         self._pods = self.watch(PODS)
-        self._pods_of_set = self._pods.index("by-controller", _controller_uid)
+        self._pods_of_set = self._pods.index("by-controller", controller_uid)
 
     def _set_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         found = new if new is not None else old
@@ -279,11 +280,6 @@ class DeploymentController(Controller):
         return with_condition(conditions, new)
 
 
-def _controller_uid(obj: Any) -> str | None:
-    owner = controller_of(obj.metadata)
-    return owner.uid if owner is not None else None
-
-
 def _replicas(obj: UnstructuredObject) -> int:
     return int(obj.spec.get("replicas", 1))
 
@@ -327,10 +323,7 @@ def _limit(deployment: UnstructuredObject, key: str, *, round_up: bool) -> int:
     if strategy.get("type") == "Recreate":
         return 0
     value = (strategy.get("rollingUpdate") or {}).get(key, "25%")
-    if isinstance(value, int):
-        return value
-    share = int(value.rstrip("%")) * _replicas(deployment)
-    return -(-share // 100) if round_up else share // 100
+    return rolling_limit(value, _replicas(deployment), round_up=round_up)
 
 
 def _room_for_new(deployment: UnstructuredObject, current: int, total: int, surge: int) -> int:

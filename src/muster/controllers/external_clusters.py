@@ -108,6 +108,8 @@ class CrdPriority(Controller):
                 "priority": found.value,
                 "preemptionPolicy": found.preemption_policy or PREEMPT_LOWER_PRIORITY,
             }
+        if group.spec.get("priority") is not None:
+            spec = {"preemptionPolicy": spec["preemptionPolicy"]}  # a priority of its own is of no class
         # Set fields are kept: they are immutable, only missing ones can be filled.
         missing = {field: value for field, value in spec.items() if group.spec.get(field) in (None, "")}
         meta = {"uid": group.metadata.uid, "resourceVersion": group.metadata.resource_version}

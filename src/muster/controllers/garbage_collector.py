@@ -1,8 +1,8 @@
 """The garbage collector: deletes objects whose owners are gone, and works off the finalizers of propagation policies.
 
-Reads only metadata, of every kind the server has. An owner counts as absent only when a GET says so, because a watch
-may be behind. A group that is being deleted stays until its members have ended (`podgroup_protection`); members that
-have no other owner go now, or both would wait for each other for ever.
+Reads only metadata, of every kind the server has, also of those that are defined while it runs. An owner counts as
+absent only when a GET says so, because a watch may be behind. A group that is being deleted stays until its members
+have ended (`podgroup_protection`); members that have no other owner go now, or both would wait for each other for ever.
 """
 
 from __future__ import annotations
@@ -41,12 +41,19 @@ class GarbageCollector(Controller):
         self._dependents: dict[str, set[Item]] = {}
         self._absent: OrderedDict[str, None] = OrderedDict()
         for resource in self.context.collections:
-            group_and_plural = (resource.group, resource.plural)
-            if group_and_plural in _IGNORED:
-                continue
+            self._add(resource)
+        self.context.collections.on_change(self._add, self._remove)
+
+    def _add(self, resource: Resource) -> None:
+        group_and_plural = (resource.group, resource.plural)
+        if group_and_plural not in _IGNORED:
             self._resources[group_and_plural] = resource
             self._by_kind[(resource.group, resource.kind)] = resource
             self._subscribe(resource, self.watch(resource))
+
+    def _remove(self, resource: Resource) -> None:
+        self._resources.pop((resource.group, resource.plural), None)
+        self._by_kind.pop((resource.group, resource.kind), None)
 
     def _subscribe(self, resource: Resource, store: ObjectStore) -> None:
         def changed(old: Any, new: Any) -> None:
@@ -96,9 +103,9 @@ class GarbageCollector(Controller):
 
     async def reconcile(self, key: Item) -> float | None:
         group, plural, namespace, name = key
-        resource = self._resources[(group, plural)]
-        found = self.watch(resource).get(namespace, name)
-        if found is None:
+        resource = self._resources.get((group, plural))
+        found = self.watch(resource).get(namespace, name) if resource is not None else None
+        if resource is None or found is None:
             return None
         metadata: ObjectMeta = found.metadata
         if metadata.deletion_timestamp is not None:
@@ -131,9 +138,9 @@ class GarbageCollector(Controller):
     def _dependents_of(self, uid: str) -> list[tuple[Resource, ObjectMeta]]:
         found: list[tuple[Resource, ObjectMeta]] = []
         for group, plural, namespace, name in self._dependents.get(uid, ()):
-            resource = self._resources[(group, plural)]
-            child = self.watch(resource).get(namespace, name)
-            if child is not None:
+            resource = self._resources.get((group, plural))
+            child = self.watch(resource).get(namespace, name) if resource is not None else None
+            if resource is not None and child is not None:
                 found.append((resource, child.metadata))
         return found
 

@@ -10,15 +10,36 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
-from muster.api.resources import PODS, PRIORITY_CLASSES, Resource
+from muster.api.resources import (
+    CONTROLLER_REVISIONS,
+    ENDPOINT_SLICES,
+    PODS,
+    PRIORITY_CLASSES,
+    STORAGE_CLASSES,
+    Resource,
+)
 from muster.api.types import PriorityClass
 from muster.client.clock import Clock
 from muster.client.protocol import Client
 from muster.client.reflector import Reflector
-from muster.controllers.objects import MetadataOnly, PodView, UnstructuredObject
+from muster.controllers.objects import (
+    EndpointSliceView,
+    MetadataOnly,
+    PodView,
+    RevisionView,
+    StorageClassView,
+    UnstructuredObject,
+)
 
 Key = tuple[str, str]  # namespace, name
 Handler = Callable[[Any, Any], None]
+_PROJECTIONS: Mapping[tuple[str, str], type[Any]] = {
+    (PODS.group, PODS.plural): PodView,
+    (PRIORITY_CLASSES.group, PRIORITY_CLASSES.plural): PriorityClass,
+    (CONTROLLER_REVISIONS.group, CONTROLLER_REVISIONS.plural): RevisionView,
+    (ENDPOINT_SLICES.group, ENDPOINT_SLICES.plural): EndpointSliceView,
+    (STORAGE_CLASSES.group, STORAGE_CLASSES.plural): StorageClassView,
+}
 IndexKey = Callable[[Any], Hashable | None]
 
 
@@ -132,8 +153,10 @@ class Informers:
         self._client = client
         self._clock = clock
         self._whole = whole
-        self._served = served
+        self._served = None if served is None else set(served)
         self._stores: dict[tuple[str, str], ObjectStore] = {}
+        self._group: asyncio.TaskGroup | None = None  # while they run
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     def of(self, resource: Resource, label_selector: str = "") -> ObjectStore:
         """The store of a resource; one for all its versions. The first caller may narrow it by labels."""
@@ -144,14 +167,31 @@ class Informers:
             if self._served is not None and key not in self._served:
                 store.served = False
                 store.synced.set()
+            self._start(key)
         return self._stores[key]
 
+    def serve(self, resource: Resource) -> None:
+        """The server has begun to serve a resource: from now on it can be watched."""
+        if self._served is not None:
+            self._served.add((resource.group, resource.plural))
+
+    def withdraw(self, resource: Resource) -> None:
+        """The server has ceased to serve a resource: its objects are gone, and it is watched no more."""
+        key = (resource.group, resource.plural)
+        if self._served is not None:
+            self._served.discard(key)
+        if (task := self._tasks.pop(key, None)) is not None:
+            task.cancel()
+        if (store := self._stores.pop(key, None)) is not None:
+            store.replace([])
+            store.synced.set()
+
+    def _start(self, key: tuple[str, str]) -> None:
+        if self._group is not None and self._stores[key].served:
+            self._tasks[key] = self._group.create_task(self._stores[key].run())
+
     def _projection(self, key: tuple[str, str]) -> type[Any]:
-        if key == (PODS.group, PODS.plural):
-            return PodView
-        if key == (PRIORITY_CLASSES.group, PRIORITY_CLASSES.plural):
-            return PriorityClass
-        return UnstructuredObject if key in self._whole else MetadataOnly
+        return _PROJECTIONS.get(key) or (UnstructuredObject if key in self._whole else MetadataOnly)
 
     @property
     def all(self) -> Mapping[tuple[str, str], ObjectStore]:
@@ -159,9 +199,10 @@ class Informers:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for store in self._stores.values():
-                if store.served:
-                    group.create_task(store.run())
+            self._group = group
+            for key in list(self._stores):
+                self._start(key)
+            await asyncio.Event().wait()  # until cancelled; stores may come at any time
 
     async def wait_synced(self) -> None:
         for store in list(self._stores.values()):

@@ -70,7 +70,7 @@ class JobController(Controller):
             return None
         if job.spec.get("managedBy") not in (None, _MANAGER):
             return None
-        if _finished(job):
+        if finished_condition(job):
             return await self._expire(job)
         return await _Reconciliation(self, job).run()
 
@@ -94,7 +94,7 @@ class JobController(Controller):
     async def _expire(self, job: UnstructuredObject) -> float | None:
         """Remove a finished Job when its time to live is over."""
         lifetime = job.spec.get("ttlSecondsAfterFinished")
-        done = _finished(job)
+        done = finished_condition(job)
         if lifetime is None or done is None:
             return None
         left = (seconds_of(done.get("lastTransitionTime")) or 0.0) + lifetime - self.clock.now()
@@ -157,11 +157,11 @@ class _Reconciliation:
             self.start = timestamp(self.now)
         verdict = self._outcome()
         if verdict is not None:
-            await self.control.delete(self.active)
+            await self.control.delete(self.active, self.job.metadata)
             self.active = []
             await self._finish(*verdict)
         elif suspended:
-            await self.control.delete(self.active)
+            await self.control.delete(self.active, self.job.metadata)
             self.active = []
         else:
             await self._balance(group)
@@ -246,7 +246,7 @@ class _Reconciliation:
             wanted = min(parallelism, int(completions) - self.succeeded)
         wanted = max(0, wanted - len(self.leaving))
         keep, surplus = self._kept(wanted)
-        await self.control.delete(surplus)
+        await self.control.delete(surplus, self.job.metadata)
         self.active = keep
         missing = wanted - len(keep)
         if missing <= 0:
@@ -336,7 +336,7 @@ class _Reconciliation:
         return status
 
 
-def _finished(job: UnstructuredObject) -> JSON | None:
+def finished_condition(job: UnstructuredObject) -> JSON | None:
     conditions: list[JSON] = job.status.get("conditions") or []
     for kind in ("Complete", "Failed"):
         found = condition(conditions, kind)

@@ -25,7 +25,7 @@ from muster.controllers.job_group_objects import (
     template_named,
     workload_for,
 )
-from muster.controllers.objects import UnstructuredObject, controller_of, json_of
+from muster.controllers.objects import UnstructuredObject, controller_of, controller_uid, json_of
 
 JSON = dict[str, Any]
 ParentKey = tuple[str, str, str, str]  # namespace, API group, kind, name
@@ -84,8 +84,8 @@ class JobGroups:
         self._events = events
         self._enabled = gates.enabled(WORKLOAD_WITH_JOB)
         self._infer = gates.enabled(INFER_JOB_GANG)
-        self._workloads = workloads.index("by-controller", _controller_uid)
-        self._groups = groups.index("by-controller", _controller_uid)
+        self._workloads = workloads.index("by-controller", controller_uid)
+        self._groups = groups.index("by-controller", controller_uid)
         self._described = workloads.index("by-controller-ref", described_by)
         self._made: dict[str, _Made] = {}  # by the Job's uid
 
@@ -180,7 +180,7 @@ class JobGroups:
     def _workload_of_parent(self, job: UnstructuredObject) -> JSON | None:
         found = self._described.get(parent_of(job))
         parent = controller_of(job.metadata)
-        mine = [each for each in found if parent is not None and _controller_uid(each) == parent.uid]
+        mine = [each for each in found if parent is not None and controller_uid(each) == parent.uid]
         chosen = min(mine or found, key=lambda each: each.metadata.name, default=None)
         return json_of(chosen) if chosen is not None else None
 
@@ -243,8 +243,3 @@ def _newest(seen: list[UnstructuredObject], made: JSON | None) -> JSON | None:
     if made is not None and int(made["metadata"]["resourceVersion"]) > int(first.metadata.resource_version):
         return made
     return json_of(first)
-
-
-def _controller_uid(obj: UnstructuredObject) -> str | None:
-    owner = controller_of(obj.metadata)
-    return owner.uid if owner is not None else None

@@ -11,7 +11,16 @@ from typing import Any
 import msgspec
 
 from muster.api.groups import GroupMeta
-from muster.api.types import Leaf, ObjectMeta, OwnerReference, SchedulingGroup, Toleration
+from muster.api.types import (
+    Leaf,
+    ObjectMeta,
+    OwnerReference,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    SchedulingGroup,
+    Toleration,
+)
+from muster.client.clock import seconds_of
 
 JSON = dict[str, Any]
 
@@ -38,6 +47,36 @@ class UnstructuredObject(Leaf, frozen=True):
         return self.stored_status or {}
 
 
+class RevisionView(Leaf, frozen=True):
+    """A ControllerRevision."""
+
+    metadata: GroupMeta
+    data: JSON
+    revision: int = 0
+
+    @staticmethod
+    def of(obj: JSON) -> RevisionView:
+        return msgspec.convert(obj, RevisionView)
+
+
+class EndpointSliceView(Leaf, frozen=True):
+    """An EndpointSlice."""
+
+    metadata: GroupMeta
+    address_type: str = ""
+    endpoints: list[JSON] | None = None
+    ports: list[JSON] | None = None
+
+
+class StorageClassView(Leaf, frozen=True):
+    """A StorageClass."""
+
+    metadata: GroupMeta
+    provisioner: str = ""
+    reclaim_policy: str = ""
+    volume_binding_mode: str = ""
+
+
 class ConditionView(Leaf, frozen=True):
     """A condition of a pod. Any client can write conditions, so no field is required."""
 
@@ -46,10 +85,25 @@ class ConditionView(Leaf, frozen=True):
     last_transition_time: str | None = None
 
 
+class PortView(Leaf, frozen=True):
+    name: str = ""
+    container_port: int = 0
+    protocol: str = "TCP"
+
+
+class ContainerView(Leaf, frozen=True):
+    ports: tuple[PortView, ...] | None = None
+
+
 class PodSpecView(Leaf, frozen=True):
     node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    containers: tuple[ContainerView, ...] | None = None
+    affinity: JSON | None = None
     scheduling_group: SchedulingGroup | None = None
     tolerations: tuple[Toleration, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
 
 
 class Terminated(Leaf, frozen=True):
@@ -74,8 +128,10 @@ class ContainerStatusView(Leaf, frozen=True):
 class PodStatusView(Leaf, frozen=True):
     phase: str = ""
     reason: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[ConditionView, ...] | None = None
     container_statuses: tuple[ContainerStatusView, ...] | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
 
 
 class PodView(Leaf, frozen=True):
@@ -103,6 +159,20 @@ class PodView(Leaf, frozen=True):
             if each.type == "Ready" and each.status == "True":
                 return each.last_transition_time
         return None
+
+
+def available_in(pod: PodView, settle: float, now: float) -> float | None:
+    """Seconds until a pod has been ready for `settle` seconds, 0.0 when it has; None while it is not ready."""
+    if not pod.ready:
+        return None
+    since = seconds_of(pod.ready_since) or 0.0
+    return max(0.0, since + settle - now) if settle else 0.0
+
+
+def controller_uid(obj: Any) -> str | None:
+    """The uid of the controller of an object; the key of the index "by-controller"."""
+    owner = controller_of(obj.metadata)
+    return owner.uid if owner is not None else None
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:

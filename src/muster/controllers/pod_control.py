@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster.api.errors import ApiError
 from muster.api.resources import PODS, Resource
@@ -17,32 +17,47 @@ from muster.client.clock import Clock
 from muster.client.protocol import Client
 from muster.controllers.events import ControllerEvents
 from muster.controllers.informers import ObjectStore
-from muster.controllers.objects import PodView, controller_of
+from muster.controllers.objects import PodView, controller_uid
 
 _AT_ONCE = 32
 _EVENTS_AT_ONCE = 10  # of the pods created at once, how many get an event each
 _FORGET_AFTER = 300.0
 
 
+class PodWords(NamedTuple):
+    """What events say about pods, with `pod`, `owner` and `error` to fill in."""
+
+    created: str = "Created pod: {pod}"
+    not_created: str = "Error creating: {error}"
+    deleted: str = "Deleted pod: {pod}"
+
+
 class PodControl:
     """The pods of all objects of one kind of controller."""
 
     def __init__(
-        self, client: Client, clock: Clock, pods: ObjectStore, owner: Resource, events: ControllerEvents
+        self,
+        client: Client,
+        clock: Clock,
+        pods: ObjectStore,
+        owner: Resource,
+        events: ControllerEvents,
+        words: PodWords | None = None,
     ) -> None:
+        self._words = words or PodWords()
         self._client = client
         self._clock = clock
         self._pods = pods
         self._owner = owner
         self._events = events
-        self._owned = pods.index("by-controller", _controller_uid)
+        self._owned = pods.index("by-controller", controller_uid)
         self._made: dict[str, dict[str, tuple[float, PodView]]] = {}  # owner uid -> pod uid -> when, what
         self._removed: dict[str, float] = {}
         pods.on_change(self._seen)
 
     def _seen(self, old: PodView | None, new: PodView | None) -> None:
         for pod in (old, new):
-            owner = _controller_uid(pod) if pod is not None else None
+            owner = controller_uid(pod) if pod is not None else None
             if pod is None or owner is None:
                 continue
             made = self._made.get(owner)
@@ -75,10 +90,13 @@ class PodControl:
             results = await asyncio.gather(*(self._create(owner, pod) for pod in now), return_exceptions=True)
             failures = [each for each in results if isinstance(each, BaseException)]
             if failures:
-                await self._events.warning(self._owner, owner, "FailedCreate", f"Error creating: {failures[0]}")
+                pod: str = now[results.index(failures[0])]["metadata"].get("name") or ""
+                text = self._words.not_created.format(pod=pod, owner=owner.name, error=failures[0])
+                await self._events.warning(self._owner, owner, "FailedCreate", text)
                 raise failures[0]
             for name in results[: max(0, _EVENTS_AT_ONCE - recorded)]:
-                await self._events.normal(self._owner, owner, "SuccessfulCreate", f"Created pod: {name}")
+                text = self._words.created.format(pod=name, owner=owner.name)
+                await self._events.normal(self._owner, owner, "SuccessfulCreate", text)
                 recorded += 1
             batch = min(batch * 2, _AT_ONCE)
 
@@ -90,11 +108,14 @@ class PodControl:
             self._made.setdefault(owner.uid, {})[uid] = (self._clock.now(), _projected(created))
         return name
 
-    async def delete(self, pods: Iterable[PodView]) -> None:
-        """Delete pods."""
+    async def delete(self, pods: Iterable[PodView], owner: ObjectMeta) -> None:
+        """Delete pods of an owner; the first ones get an event each."""
         leaving = [pod for pod in pods if not self.going(pod)]
         for start in range(0, len(leaving), _AT_ONCE):
             await asyncio.gather(*(self._delete(pod) for pod in leaving[start : start + _AT_ONCE]))
+        for pod in leaving[:_EVENTS_AT_ONCE]:
+            text = self._words.deleted.format(pod=pod.metadata.name, owner=owner.name)
+            await self._events.normal(self._owner, owner, "SuccessfulDelete", text)
 
     async def _delete(self, pod: PodView) -> None:
         self._removed[pod.metadata.uid] = self._clock.now()
@@ -107,11 +128,6 @@ class PodControl:
         except BaseException:
             self._removed.pop(pod.metadata.uid, None)
             raise
-
-
-def _controller_uid(pod: PodView) -> str | None:
-    owner = controller_of(pod.metadata)
-    return owner.uid if owner is not None else None
 
 
 def _projected(pod: dict[str, Any]) -> PodView:

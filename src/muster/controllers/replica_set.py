@@ -1,12 +1,13 @@
-"""ReplicaSets: keeps as many pods as `spec.replicas` says, and replaces those that end."""
+"""ReplicaSets and ReplicationControllers: keep as many pods as `spec.replicas` says, and replace those that end."""
 
 from __future__ import annotations
 
-from muster.api.resources import PODS, REPLICA_SETS
-from muster.client.clock import seconds_of
+from typing import ClassVar
+
+from muster.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from muster.controllers.adoption import adopt, orphans_of, selects
 from muster.controllers.controller import Controller
-from muster.controllers.objects import PodView, UnstructuredObject, controller_of
+from muster.controllers.objects import PodView, UnstructuredObject, available_in, controller_of
 from muster.controllers.pod_control import PodControl, pod_from
 from muster.controllers.status import JSON, write_status
 
@@ -14,13 +15,14 @@ from muster.controllers.status import JSON, write_status
 class ReplicaSetController(Controller):
     name = "replicaset-controller"
     workers = 4
+    resource: ClassVar[Resource] = REPLICA_SETS
 
     def setup(self) -> None:
-        self._sets = self.watch_keys(REPLICA_SETS)
+        self._sets = self.watch_keys(self.resource)
         self._by_namespace = self._sets.index("by-namespace", lambda each: each.metadata.namespace)
         pods = self.watch(PODS)
         self._orphans = orphans_of(pods)
-        self._control = PodControl(self.client, self.clock, pods, REPLICA_SETS, self.events)
+        self._control = PodControl(self.client, self.clock, pods, self.resource, self.events)
         pods.on_change(self._pod_changed)
 
     def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
@@ -28,7 +30,7 @@ class ReplicaSetController(Controller):
         if pod is None:
             return
         owner = controller_of(pod.metadata)
-        if owner is not None and owner.kind == REPLICA_SETS.kind:
+        if owner is not None and owner.kind == self.resource.kind:
             self.queue.add((pod.metadata.namespace, owner.name))
         elif owner is None and new is not None:
             for each in self._by_namespace.get(pod.metadata.namespace):
@@ -46,14 +48,15 @@ class ReplicaSetController(Controller):
         if len(active) < wanted:
             template: JSON = found.spec.get("template") or {}
             pods = [
-                pod_from(template, REPLICA_SETS, found.metadata, f"{found.metadata.name}-")
+                pod_from(template, self.resource, found.metadata, f"{found.metadata.name}-")
                 for _ in range(wanted - len(active))
             ]
             await self._control.create(found.metadata, pods)
         elif len(active) > wanted:
-            await self._control.delete(sorted(active, key=_deletion_order)[: len(active) - wanted])
+            surplus = sorted(active, key=_deletion_order)[: len(active) - wanted]
+            await self._control.delete(surplus, found.metadata)
         status, again = self._status(found, self._active(found))
-        await write_status(self.client, REPLICA_SETS, found, status)
+        await write_status(self.client, self.resource, found, status)
         return again
 
     async def _adopt(self, found: UnstructuredObject) -> bool:
@@ -64,7 +67,7 @@ class ReplicaSetController(Controller):
             if not pod.finished and not pod.going and selects(found, pod.metadata)
         ]
         for pod in orphans:
-            await adopt(self.client, PODS, pod.metadata, REPLICA_SETS, found.metadata)
+            await adopt(self.client, PODS, pod.metadata, self.resource, found.metadata)
         return bool(orphans)
 
     def _active(self, found: UnstructuredObject) -> list[PodView]:
@@ -73,20 +76,24 @@ class ReplicaSetController(Controller):
 
     def _status(self, found: UnstructuredObject, active: list[PodView]) -> tuple[JSON, float | None]:
         """The status, and when the next pod has been ready long enough to count as available."""
-        settle = float(found.spec.get("minReadySeconds") or 0)
-        now = self.clock.now()
-        ready = [pod for pod in active if pod.ready]
-        left = [(seconds_of(pod.ready_since) or 0.0) + settle - now for pod in ready]
+        settle, now = float(found.spec.get("minReadySeconds") or 0), self.clock.now()
+        left = [each for pod in active if (each := available_in(pod, settle, now)) is not None]
         status: JSON = {"replicas": len(active), "observedGeneration": found.metadata.generation}
         for key, number in (
             ("fullyLabeledReplicas", len(active)),
-            ("readyReplicas", len(ready)),
-            ("availableReplicas", sum(1 for each in left if settle == 0 or each <= 0)),
+            ("readyReplicas", len(left)),
+            ("availableReplicas", sum(1 for each in left if each == 0)),
         ):
             if number:
                 status[key] = number
-        waiting = [each for each in left if settle and each > 0]
-        return status, min(waiting, default=None)
+        return status, min((each for each in left if each > 0), default=None)
+
+
+class ReplicationManager(ReplicaSetController):
+    """ReplicationControllers: ReplicaSets whose selector is a plain map of labels."""
+
+    name = "replication-controller"
+    resource = REPLICATION_CONTROLLERS
 
 
 def _deletion_order(pod: PodView) -> tuple[bool, bool, bool, str]:

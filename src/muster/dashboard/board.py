@@ -37,6 +37,8 @@ class Board:
     def __init__(self, make_scheduler: MakeScheduler = scheduler_for) -> None:
         self.objects: Objects = {}
         self.changeable: tuple[str, ...] = ("minCount",)  # the fields of groups that the server lets change
+        self.groups_by_label = False
+        self.gates: dict[str, bool] = {}  # of the cluster's scheduler, those not at their default
         self.version = 0
         self.born = 0  # the version before which there are no differences, only the whole
         self.levels: list[str] = []
@@ -84,7 +86,7 @@ class Board:
         """The cluster as a document."""
         objects = {kind: list(found.values()) for kind, found in self.objects.items()}
         names = sorted({pod.spec.scheduler_name for pod in objects.get("Pod", ()) if pod.spec.scheduler_name})
-        return Snapshot(objects, tuple(names), changeable=self.changeable)
+        return Snapshot(objects, tuple(names), "", self.changeable, self.gates, self.groups_by_label)
 
     def _updated(self, event: ObjectUpdated, now: float) -> None:
         obj, found = event.object, self.objects.setdefault(event.kind, {})
@@ -98,6 +100,7 @@ class Board:
             return
         if event.kind in GROUPS:
             return self._group_changed(EntityKey(event.kind, *key), event, now)
+        self._queue_is_stale |= event.kind == "Node" and before is None
         self._touch(event.kind, before)
         self._handle(event, now)
         self._touch(event.kind, obj)
@@ -109,6 +112,7 @@ class Board:
             return
         if event.kind in GROUPS:
             return self._group_changed(EntityKey(event.kind, *key), event, now)
+        self._queue_is_stale |= event.kind == "Node"  # members on a node that is gone do not count
         self._touch(event.kind, before)
         self._handle(event, now)
 

@@ -13,17 +13,21 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.api.errors import ApiError
+from muster.api.gates import FeatureGates
 from muster.api.groups import GROUP
 from muster.api.resources import LEASES
 from muster.client.clock import Clock, MonotonicClock
 from muster.client.protocol import Client, Obj
-from muster.dashboard.board import Board
+from muster.dashboard.board import GROUPS, Board
 from muster.dashboard.history import History, seconds_of
 from muster.dashboard.source import BoardHolder, SourceStatus, fill
-from muster.engine.api_discovery import NONE, ServedApis, UnsupportedServer, discover
+from muster.dashboard.threads import in_thread
+from muster.engine.api_discovery import CRDS, NONE, ServedApis, UnsupportedServer, discover
 from muster.engine.changeable_fields import changeable_fields
 from muster.engine.event_source import EventSource
 from muster.engine.group_membership import membership
+from muster.engine.ignored_fields import hide_gated_fields
+from muster.engine.published_gates import PLACES, published_gates
 from muster.logs import keys
 from muster.scheduler.interface.events import Event, ObjectUpdated
 
@@ -34,18 +38,29 @@ SHARE = 50  # a refresh of the queue is followed by so many times its own durati
 PATIENCE = 3.0  # how long a kind that cannot be listed holds up the first picture
 RETRY_SECONDS = 5.0
 LEASE_SECONDS = 15.0
-_LEADERS = (("kube-system", "kube-scheduler"), ("muster-system", "muster"))
+_LEADERS = (("kube-system", "kube-scheduler"), *PLACES)
+
+
+class GatesChanged(Exception):
+    """The scheduler has other gates than before: what it is shown must be read anew."""
 
 
 class LiveCluster:
     """The source of pages about a cluster that is watched through a client."""
 
     def __init__(
-        self, client: Client, name: str, *, clock: Clock | None = None, wall_clock: Callable[[], float] = time.time
+        self,
+        client: Client,
+        name: str,
+        *,
+        gates: FeatureGates | None = None,
+        clock: Clock | None = None,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.client = client
         self.served: ServedApis | None = None
         self._name = name
+        self._gates = gates  # None: those that its scheduler says it has
         self._clock = clock or MonotonicClock()
         self._wall_clock = wall_clock
         self._holder = BoardHolder(Board())
@@ -106,7 +121,13 @@ class LiveCluster:
             for kind, each in sorted(self._sources.items())
         ]
         groups = self.served.describe_groups() if self.served is not None else ""
-        return {"watches": watches, "delaySeconds": round(self._delay, 1), "leaders": self._leaders, "groups": groups}
+        return {
+            "watches": watches,
+            "delaySeconds": round(self._delay, 1),
+            "leaders": self._leaders,
+            "groups": groups,
+            "gates": self._holder.board.gates,
+        }
 
     async def close(self) -> None:
         if self._task is not None:
@@ -121,8 +142,10 @@ class LiveCluster:
         while True:
             try:
                 await self._run()
-            except Exception as error:
-                first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+            except* GatesChanged:
+                log.info("The scheduler has other feature gates now")
+            except* Exception as error:
+                first = error.exceptions[0]
                 log.exception("The dashboard cannot follow the cluster")
                 self._trouble = f"the cluster cannot be followed: {type(first).__name__}: {first}"
             await self._clock.sleep(RETRY_SECONDS)
@@ -130,11 +153,16 @@ class LiveCluster:
             self._events = []
 
     async def _run(self) -> None:
-        self.served = await self._discover()
+        gates = self._gates or await published_gates(self.client)
+        self.served = await self._discover(gates)
+        self._holder.board.gates = gates.switched()
+        self._holder.board.groups_by_label = self.served.groups == CRDS
         self._holder.board.changeable = await changeable_fields(self.client, self.served.groups)
+        self._sources = {}
+        hide = hide_gated_fields(gates)
         members = membership(self.served.groups, lambda pod, note: None)
         for kind, resource in self.served.resources.items():
-            adjust = members if kind == "Pod" else None
+            adjust = members if kind == "Pod" else hide if kind in GROUPS else None
             forget = members.forget if kind == "Pod" else None
             report = self._reporter(kind)
             self._sources[kind] = EventSource(self.client, resource, report, self._clock, adjust=adjust, forget=forget)
@@ -142,12 +170,12 @@ class LiveCluster:
             for source in self._sources.values():
                 tasks.create_task(source.run())
             tasks.create_task(self._follow())
-            tasks.create_task(self._watch_leaders())
+            tasks.create_task(self._watch_leaders(gates))
 
-    async def _discover(self) -> ServedApis:
+    async def _discover(self, gates: FeatureGates) -> ServedApis:
         while True:
             try:
-                found = await discover(self.client)
+                found = await discover(self.client, gates)
                 self._trouble = ""
                 return found
             except (ApiError, ConnectionError, TimeoutError, UnsupportedServer) as error:
@@ -168,7 +196,7 @@ class LiveCluster:
         await self._first_lists()
         async with self._holder.lock:
             taken, self._events = self._events, []
-            await asyncio.to_thread(self._begin, taken)
+            await in_thread(self._begin, taken)
         self._ready.set()
         await self._notify()
         queue_due = 0.0
@@ -245,10 +273,12 @@ class LiveCluster:
 
     # --- the leader --------------------------------------------------------------------------------
 
-    async def _watch_leaders(self) -> None:
+    async def _watch_leaders(self, gates: FeatureGates) -> None:
         while True:
             self._leaders = [found for place in _LEADERS if (found := await self._leader(*place)) is not None]
             await self._clock.sleep(LEASE_SECONDS)
+            if self._gates is None and await published_gates(self.client) != gates:
+                raise GatesChanged
 
     async def _leader(self, namespace: str, name: str) -> Obj | None:
         try:
@@ -257,6 +287,8 @@ class LiveCluster:
             return None
         spec: Obj = lease.get("spec") or {}
         holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
+        if not holder:
+            return None
         return {"lease": f"{namespace}/{name}", "holder": holder, "renewed": renewed}
 
     def group_api(self) -> str:

@@ -21,14 +21,17 @@ import msgspec
 
 from muster.dashboard.board import Board, Objects
 from muster.dashboard.history import History, seconds_of
+from muster.dashboard.recorded_changes import apply_change, changes_of
 from muster.dashboard.source import BoardHolder, SourceStatus, fill
+from muster.dashboard.threads import in_thread
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.groups.group import group_name
-from muster.scheduler.interface.decisions import Bind, Decision, Evict, SetCondition
-from muster.scheduler.interface.events import BindFailed, CacheSynced, Event, ObjectDeleted, ObjectUpdated
+from muster.scheduler.interface.decisions import Bind, Evict, SetCondition
+from muster.scheduler.interface.events import CacheSynced, ObjectUpdated
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.simulation.decision_log import BadLog, Header, Line, LoggedCycle, LoggedEvent, decode
 from muster.scheduler.simulation.snapshot import Snapshot
+from muster.scheduler.status.messages import count_text
 from muster.views.failures import ViewFailure
 from muster.views.placement import PlacedGroup, why_here
 
@@ -106,7 +109,7 @@ class Recording:
     async def ready(self) -> None:
         async with self._lock:
             if self._is_behind():
-                await asyncio.to_thread(self._read_index)
+                await in_thread(self._read_index)
                 self.status = msgspec.structs.replace(self.status, ready=True)
 
     async def at(self, moment: str, viewer: str = "") -> BoardHolder:
@@ -115,10 +118,10 @@ class Recording:
         async with self._lock:
             found = self._moments.get(viewer)
             if found is None or not self._leads_to(found.line, line):
-                found = await asyncio.to_thread(self._restart, line, found)
+                found = await in_thread(self._restart, line, found)
             elif found.line < line:
                 async with found.holder.lock:
-                    await asyncio.to_thread(self._advance, found, line)
+                    await in_thread(self._advance, found, line)
             self._moments.pop(viewer, None)
             self._moments[viewer] = found
             while len(self._moments) > MOST_MOMENTS:
@@ -139,7 +142,7 @@ class Recording:
         await self.ready()
         async with self._lock:
             if self._history is None:
-                self._history = await asyncio.to_thread(self._make_history)
+                self._history = await in_thread(self._make_history)
             return self._history
 
     @property
@@ -172,7 +175,7 @@ class Recording:
             return why_here(moment.holder.board.scheduler, key, placed)
 
         async with self._lock:
-            return await asyncio.to_thread(ask)
+            return await in_thread(ask)
 
     # --- the index ---------------------------------------------------------------------------------
 
@@ -220,8 +223,8 @@ class Recording:
         elif isinstance(line, LoggedCycle):
             index.complete[-1] = index.complete[-1] or number
             self._add_step(number, line)
-        for event in _events(line, index.objects):
-            _apply(index.objects, event)
+        for event in changes_of(line, index.objects):
+            apply_change(index.objects, event)
         if number % CHECKPOINT_LINES == 0:
             index.checkpoints.append((number, {kind: dict(found) for kind, found in index.objects.items()}))
 
@@ -272,10 +275,11 @@ class Recording:
             gangs = Counter(self._gang_of(each) for each in binds)
             key, _ = gangs.most_common(1)[0]
             more = f" and of {len(gangs) - 1} more" if len(gangs) > 1 else ""
-            return key, f"{len(binds)} pods of {key.name} bound{more}"
+            return key, f"{count_text(len(binds), 'pod')} of {key.name} bound{more}"
         if evictions:
             by = evictions[0].preemptor
-            return EntityKey(by.kind, by.namespace, by.name), f"{len(evictions)} pods evicted for {by.name}"
+            text = f"{count_text(len(evictions), 'pod')} evicted for {by.name}"
+            return EntityKey(by.kind, by.namespace, by.name), text
         if verdicts:
             about = verdicts[0].about
             return EntityKey(about.kind, about.namespace, about.name), f"{about.name}: {verdicts[0].reason}"
@@ -309,8 +313,8 @@ class Recording:
         number, objects = max(usable, key=lambda each: each[0], default=(first - 1, {}))
         board.objects = {kind: dict(found) for kind, found in objects.items()}
         for _, each in self._lines(number + 1, line):
-            for event in _events(each, board.objects):
-                _apply(board.objects, event)
+            for event in changes_of(each, board.objects):
+                apply_change(board.objects, event)
         fill(board)
         return _Moment(BoardHolder(board), line)
 
@@ -321,7 +325,7 @@ class Recording:
     def _advance(self, moment: _Moment, line: int) -> None:
         board = moment.holder.board
         for _, each in self._lines(moment.line + 1, line):
-            for event in _events(each, board.objects):
+            for event in changes_of(each, board.objects):
                 board.apply(event)
         moment.line = line
         fill(board)
@@ -337,7 +341,7 @@ class Recording:
                 history.observe(ObjectUpdated(kind, obj), board)
         every = max(1, (last - first) // SAMPLES)
         for number, line in self._lines(first + 1, last):
-            for event in _events(line, board.objects):
+            for event in changes_of(line, board.objects):
                 board.apply(event)
                 history.observe(event, board)
             if number % every == 0 or number == last:
@@ -366,42 +370,3 @@ def _decoded(number: int, data: bytes) -> Line:
         return decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadLog(f"line {number}: {error}") from error
-
-
-def _events(line: Line, objects: Objects) -> Iterator[Event]:
-    """What a line changes in the objects of the cluster: an event as it is, the binds of a cycle as bound pods."""
-    if isinstance(line, LoggedCycle):
-        yield from _bound(line.decisions, objects)
-    elif isinstance(line, LoggedEvent):
-        if isinstance(line.event, BindFailed):
-            yield from _unbound(line.event, objects)
-        else:
-            yield line.event
-
-
-def _bound(decisions: list[Decision], objects: Objects) -> Iterator[Event]:
-    for decision in decisions:
-        if isinstance(decision, Bind):
-            pod = objects.get("Pod", {}).get((decision.pod.namespace, decision.pod.name))
-            if pod is not None and pod.metadata.uid == decision.pod.uid:
-                yield ObjectUpdated("Pod", _on(pod, decision.node))
-
-
-def _unbound(event: BindFailed, objects: Objects) -> Iterator[Event]:
-    for pod in list(objects.get("Pod", {}).values()):
-        if pod.metadata.uid == event.uid and pod.spec.node_name == event.node:
-            # A scheduler does not believe that a bound pod is unbound again; this one begins anew.
-            yield ObjectDeleted("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-            yield ObjectUpdated("Pod", _on(pod, ""))
-
-
-def _on(pod: Any, node: str) -> Any:
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
-
-
-def _apply(objects: Objects, event: Event) -> None:
-    if isinstance(event, ObjectUpdated):
-        meta = event.object.metadata
-        objects.setdefault(event.kind, {})[meta.namespace, meta.name] = event.object
-    elif isinstance(event, ObjectDeleted):
-        objects.get(event.kind, {}).pop((event.namespace, event.name), None)

@@ -65,7 +65,7 @@ def answer(found: Answer, rights: Rights) -> Answer:
         return found
     shown = [v for v in found.victims if rights.may_see("Pod", v.pod.partition("/")[0])]
     hidden = Counter(v.preemptor for v in found.victims if not rights.may_see("Pod", v.pod.partition("/")[0]))
-    rows = [Victim(f"{count_text(pods, 'pod')} {ELSEWHERE}", by) for by, pods in sorted(hidden.items())]
+    rows = [Victim(f"{count_text(pods, 'pod')} {ELSEWHERE}", by, pods) for by, pods in sorted(hidden.items())]
     return msgspec.structs.replace(found, victims=(*shown, *rows))
 
 

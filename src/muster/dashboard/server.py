@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from muster.client.protocol import Client
-from muster.dashboard.app import Backstage, application
+from muster.dashboard.app import application
+from muster.dashboard.backstage import Backstage
 from muster.dashboard.live_cluster import LiveCluster
 from muster.dashboard.recording import Recording
 from muster.dashboard.sessions import OneTimeToken, ReviewedTokens, Sessions

@@ -14,6 +14,7 @@ import msgspec
 from muster.dashboard.board import Board
 from muster.dashboard.history import History
 from muster.dashboard.messages import BoardMessages
+from muster.dashboard.threads import in_thread
 from muster.scheduler.simulation.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class BoardHolder:
     async def ask(self, question: Callable[[Board], T]) -> T:
         """Answer a question in a thread; the board stands still meanwhile."""
         async with self.lock:
-            return await asyncio.to_thread(question, self.board)
+            return await in_thread(question, self.board)
 
 
 class Source(Protocol):
@@ -91,7 +92,8 @@ class SnapshotSource:
     async def at(self, moment: str, viewer: str = "") -> BoardHolder:
         if self._holder is None:
             board = Board()
-            board.changeable = self._snapshot.changeable
+            board.changeable, board.gates = self._snapshot.changeable, self._snapshot.gates
+            board.groups_by_label = self._snapshot.groups_by_label
             board.load((event.kind, event.object) for event in self._snapshot.events())
             holder = BoardHolder(board)
             await holder.ask(fill)

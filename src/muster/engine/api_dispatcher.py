@@ -7,7 +7,7 @@ to be written about the pod being unschedulable, because that is no longer true.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from muster.api.groups import DISRUPTION_TARGET
 from muster.api.types import Pod
@@ -15,6 +15,7 @@ from muster.client.clock import Clock
 from muster.client.protocol import Client
 from muster.engine.api_calls.binding import BindConditions, BindingCall
 from muster.engine.api_calls.call import ApiCall, Barrier
+from muster.engine.api_calls.claims import AllocationCall, BindsAfterClaims, ReleaseCall
 from muster.engine.api_calls.event import DecidedEvents
 from muster.engine.api_calls.eviction import EvictionCall
 from muster.engine.api_calls.patches import ClaimAnnotationCall, StatusPatchCall, VolumeClaimRefCall
@@ -23,7 +24,9 @@ from muster.engine.api_discovery import ServedApis
 from muster.engine.call_queue import CallQueue
 from muster.engine.latest_objects import LatestObjects
 from muster.scheduler.interface.decisions import (
+    AllocateClaim,
     Bind,
+    DeallocateClaim,
     Decision,
     Evict,
     Nominate,
@@ -81,6 +84,9 @@ class ApiDispatcher:
         volumes: list[SelectVolumeNode | PromiseVolume] = []  # for the bind that follows them
         gang: tuple[list[Bind], list[SelectVolumeNode | PromiseVolume]] = ([], [])
         together = any(isinstance(each, SelectVolumeNode | PromiseVolume) for each in decisions)
+        claims = [each for each in decisions if isinstance(each, AllocateClaim)]
+        if claims:
+            decisions = self._bind_after_claims(decisions, claims)
         for decision in _urgent_first(decisions):
             match decision:
                 case Bind() if together and self.in_group(decision.pod):
@@ -98,6 +104,10 @@ class ApiDispatcher:
                 case PromiseVolume():
                     volumes.append(decision)
                     self._queue.submit(VolumeClaimRefCall(decision, self._client, self._clock, self._latest))
+                case AllocateClaim():
+                    pass  # was written above
+                case DeallocateClaim():
+                    self._queue.submit(ReleaseCall(decision.claim, decision.consumers, self._client, self._clock))
                 case SetCondition():
                     self._set_condition(decision)
                 case Nominate():
@@ -108,6 +118,30 @@ class ApiDispatcher:
                     self.record(decision)
         if gang[0]:
             self.volume_gate.hold(*gang, self._clock.now())
+
+    def _bind_after_claims(self, decisions: list[Decision], claims: list[AllocateClaim]) -> list[Decision]:
+        """Write the claims of a plan; what binds its pods is dispatched when they are written. The other decisions."""
+        later = [each for each in decisions if isinstance(each, Bind | SelectVolumeNode | PromiseVolume)]
+        calls: dict[ObjectRef, list[AllocationCall]] = {}
+        for decision in claims:
+            call = self._queue.submit(AllocationCall(decision, self._client, self._clock))
+            if isinstance(call, AllocationCall):
+                calls.setdefault(decision.consumer, []).append(call)
+        binds = [each for each in later if isinstance(each, Bind)]
+        if len(binds) == len(later) and not any(self.in_group(bind.pod) for bind in binds):
+            for bind in binds:  # pods that have nothing to do with each other
+                self._hold([bind], calls.get(bind.pod, []), [bind])
+        elif binds:
+            self._hold(binds, [call for found in calls.values() for call in found], later)
+        return [each for each in decisions if each not in later and not isinstance(each, AllocateClaim)]
+
+    def _hold(self, binds: list[Bind], calls: list[AllocationCall], then: Sequence[Decision]) -> None:
+        def undo(call: AllocationCall) -> None:
+            consumers = (consumer.uid for consumer in call.consumers)
+            self._queue.submit(ReleaseCall(call.claim, consumers, self._client, self._clock, call.allocation or {}))
+
+        held = BindsAfterClaims(binds, calls, lambda: self.dispatch(list(then)), undo, self._report)
+        self._queue.submit(held, Barrier(calls))
 
     def record(self, decision: RecordEvent) -> None:
         """Queue an event."""

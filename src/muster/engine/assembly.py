@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
@@ -28,6 +28,7 @@ from muster.engine.latest_objects import LatestObjects
 from muster.engine.leader_election import Elector
 from muster.engine.lease_thread import ElectorThread
 from muster.engine.metrics import Metrics
+from muster.engine.published_gates import annotation_of
 from muster.engine.settings import Settings
 from muster.scheduler.interface.decisions import Bind, RecordEvent
 from muster.scheduler.interface.keys import ObjectRef
@@ -100,6 +101,7 @@ def _elector(given: Surroundings) -> Elector | ElectorThread | None:
     election = given.settings.election
     if election is None:
         return None
+    election = replace(election, annotations=annotation_of(given.settings.gates))
     if given.connect_leases is None:
         return Elector(given.client, election, given.clock)
     return ElectorThread(given.connect_leases, election, given.clock)

@@ -16,6 +16,7 @@ from muster.engine.api_discovery import CRDS, discover
 from muster.engine.changeable_fields import changeable_fields
 from muster.engine.event_source import to_hub
 from muster.engine.group_membership import ByField, ByLabel
+from muster.engine.published_gates import published_gates
 from muster.scheduler.interface.events import KINDS
 from muster.scheduler.simulation.snapshot import Snapshot
 
@@ -31,7 +32,9 @@ async def take_snapshot(client: Client, taken_at: str = "") -> Snapshot:
     member = ByLabel(lambda pod, why: None) if served.groups == CRDS else ByField()
     objects["Pod"] = [member(pod) for pod in objects.get("Pod", ())]
     schedulers = sorted({pod.spec.scheduler_name for pod in objects["Pod"] if pod.spec.scheduler_name})
-    return Snapshot(objects, tuple(schedulers), taken_at, await changeable_fields(client, served.groups))
+    changeable = await changeable_fields(client, served.groups)
+    gates = (await published_gates(client)).switched()
+    return Snapshot(objects, tuple(schedulers), taken_at, changeable, gates, served.groups == CRDS)
 
 
 def _listed(answers: Iterable[tuple[Resource, list[Any] | BaseException]]) -> Iterable[tuple[str, list[Any]]]:

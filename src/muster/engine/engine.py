@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from muster.api.errors import ApiError
+from muster.cel import device_selectors
 from muster.client.backoff import Backoff
 from muster.client.clock import Clock, MonotonicClock
 from muster.client.protocol import Client
@@ -20,6 +21,7 @@ from muster.engine.latest_objects import LatestObjects, profile_lookup
 from muster.engine.leader_election import Elector, LeadershipLost, active_kube_scheduler
 from muster.engine.lease_thread import ElectorThread
 from muster.engine.metrics import Metrics
+from muster.engine.published_gates import publish
 from muster.engine.scheduler_collector import SchedulerCollector
 from muster.engine.scheduling_loop import SchedulingLoop
 from muster.engine.settings import Settings
@@ -213,6 +215,8 @@ class Engine:
                 tasks.create_task(parts.elector.run(lease_expired))
             if parts.binding_lease is not None:
                 tasks.create_task(parts.binding_lease.run())
+            if parts.elector is None and self.settings.share_cluster:
+                tasks.create_task(publish(self._client, self.settings.gates))
             if parts.decision_log is not None:
                 tasks.create_task(parts.decision_log.run())
             if DEFAULT_SCHEDULER in self.config.profiles:
@@ -220,6 +224,12 @@ class Engine:
             if self._leader_task is not None:
                 leader_task = tasks.create_task(self._run_leader_task(self._leader_task, parts))
             tasks.create_task(loop.run(self.ready))
+            tasks.create_task(self._load_expressions())
+
+    async def _load_expressions(self) -> None:
+        """Load the evaluator of device selectors off the loop, before the first claim needs it."""
+        await self.ready.wait()
+        await asyncio.to_thread(device_selectors.load)
 
     async def _run_leader_task(self, task: LeaderTask, parts: EngineParts) -> None:
         if parts.elector is not None:

@@ -1,4 +1,4 @@
-"""The fields of groups that the scheduler is not shown, because the gate they belong to is off.
+"""The groups and fields of groups that the scheduler is not shown, because the gate they belong to is off.
 
 The stored object keeps them: who switches the gate on again finds everything as it was. What is hidden here is also
 missing in the decision log, so that a replay needs no gates for it.
@@ -6,12 +6,13 @@ missing in the decision log, so that a replay needs no gates for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from muster.api.gates import COMPOSITE, PREEMPTION_POLICY, TOPOLOGY, FeatureGates
+from muster.api.gates import COMPOSITE, GANG_SCHEDULING, PREEMPTION_POLICY, TOPOLOGY, FeatureGates
+from muster.scheduler.interface.events import ObjectUpdated
 
 _GATED = {
     COMPOSITE: "parent_composite_pod_group_name",  # without trees, a child is a group of its own
@@ -33,3 +34,19 @@ def hide_gated_fields(gates: FeatureGates) -> Callable[[Any], Any] | None:
         return msgspec.structs.replace(group, spec=msgspec.structs.replace(spec, **hidden))
 
     return without
+
+
+def visible_events(events: Iterable[ObjectUpdated], gates: FeatureGates) -> Iterator[ObjectUpdated]:
+    """Of the objects of a whole cluster, those that a scheduler with these gates is shown, as it is shown them."""
+    ignored = _ignored_kinds(gates)
+    hide = hide_gated_fields(gates)
+    for event in events:
+        if event.kind not in ignored:
+            is_group = event.kind in ("PodGroup", "CompositePodGroup")
+            yield ObjectUpdated(event.kind, hide(event.object)) if hide is not None and is_group else event
+
+
+def _ignored_kinds(gates: FeatureGates) -> tuple[str, ...]:
+    if not gates.enabled(GANG_SCHEDULING):
+        return ("PodGroup", "CompositePodGroup", "Workload")
+    return () if gates.enabled(COMPOSITE) else ("CompositePodGroup",)

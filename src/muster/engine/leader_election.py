@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from muster.api.errors import ApiError
 from muster.api.resources import LEASES
 from muster.client.clock import Clock, micro_timestamp
 from muster.client.error_text import error_text
-from muster.client.objects import part
+from muster.client.objects import metadata, part
 from muster.client.protocol import Client, Obj
 from muster.logs import V, keys
 
@@ -38,6 +38,7 @@ class Election:
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])  # what the lease says about its holder
 
     def fault(self) -> str | None:
         """What is wrong with these numbers, if anything."""
@@ -139,7 +140,7 @@ class Elector:
         except ApiError as error:
             if error.code != 404:
                 raise
-            meta = {"name": election.name, "namespace": election.namespace}
+            meta = {"name": election.name, "namespace": election.namespace, "annotations": {**election.annotations}}
             return await self._write(self._client.create, {"metadata": meta, "spec": self._spec({}, True)})
         spec = part(lease, "spec")
         if spec != part(self._observed, "spec"):
@@ -151,7 +152,10 @@ class Elector:
         if self.holder and not mine and now < self._observed_at + lasts:
             log.log(V(4), "The lease is held", extra=keys(lease=self._name(), holder=self.holder))
             return False
-        return await self._write(self._client.update, {**lease, "spec": self._spec(spec, not mine)})
+        meta = metadata(lease)
+        annotations: dict[str, str] = meta.get("annotations") or {}
+        meta = {**meta, "annotations": {**annotations, **election.annotations}}
+        return await self._write(self._client.update, {**lease, "metadata": meta, "spec": self._spec(spec, not mine)})
 
     async def _write(self, send: Callable[..., Any], lease: Obj) -> bool:
         body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, **lease}

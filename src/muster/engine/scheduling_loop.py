@@ -19,7 +19,7 @@ from muster.engine.assembly import EngineParts
 from muster.engine.binding_lease import BindingLease
 from muster.engine.inbox import Inbox
 from muster.engine.metrics import Metrics
-from muster.engine.settings import Settings
+from muster.engine.settings import GC_THRESHOLDS, Settings
 from muster.logs import V, keys
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.decisions import Bind, Decision, PromiseVolume, SelectVolumeNode
@@ -96,7 +96,7 @@ class SchedulingLoop:
             gc.unfreeze()
             gc.collect()
             gc.freeze()
-            gc.set_threshold(50_000, 20, 100)
+            gc.set_threshold(*GC_THRESHOLDS)
 
     async def _take_events_until(self, until: asyncio.Event) -> None:
         """Keep the scheduler up to date while it must not decide."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.client.clock import timestamp
+from muster.nodes.simulated_devices import SimulatedDriver
 
 SIMULATED = "muster.dev/simulated"  # label: a kubelet of ours runs this node
 FAILED = "muster.dev/failed"  # annotation "true": its power is cut
@@ -35,6 +36,7 @@ class Inventory:
     nodes_per_rack: int = 8
     racks_per_block: int = 4
     prefix: str = "node-"
+    drivers: tuple[SimulatedDriver, ...] = ()
 
     def names(self) -> list[str]:
         return [f"{self.prefix}{index}" for index in range(self.count)]

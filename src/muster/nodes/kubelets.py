@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from muster.api import quantity
-from muster.nodes.views import RUN_SECONDS, START_SECONDS, KubeletNode, KubeletPod, requests_of
+from muster.nodes.views import LOG, RUN_SECONDS, START_SECONDS, STOP_SECONDS, KubeletNode, KubeletPod, requests_of
 
 
 class PodStage(Enum):
@@ -85,7 +85,7 @@ class Timing:
     """How long stages take, for pods without the annotations of `muster.nodes.views`."""
 
     start: float = 0.5
-    stop: float = 1.0  # at most: a shorter grace period is honoured
+    stop: float = 1.0  # from the request to end until the end
     batch_run: float = 10.0  # pods that are not restarted and have no run-seconds annotation
 
     def start_delay(self, pod: KubeletPod) -> float:
@@ -107,8 +107,23 @@ class Timing:
         return min(by_itself, stopped), stopped < by_itself
 
     def stop_delay(self, pod: KubeletPod) -> float:
+        """Seconds until a deleted pod has stopped: the sleep of `preStop`, then its end; at most its grace period."""
+        asked = pod.number(STOP_SECONDS)
+        sleep = max((each.sleep_before_stop for each in pod.spec.containers or ()), default=0)
         grace = pod.metadata.deletion_grace_period_seconds
-        return min(self.stop, float(grace if grace is not None else 30))
+        return min(sleep + (self.stop if asked is None else asked), float(grace if grace is not None else 30))
+
+    def said_of(self, pod: KubeletPod) -> list[str]:
+        """What the log of a pod that starts says: what its containers would run, for how long, and what they write."""
+        length, code = self.run_length(pod), pod.exit_code
+        until = "until it is stopped" if length is None else f"for {length:g} s, then ends with exit code {code}"
+        lines: list[str] = []
+        for each in pod.spec.containers or ():
+            words = " ".join((*(each.command or ()), *(each.args or ())))
+            lines.append(
+                f"simulated container {each.name}: image {each.image}{f', {words}' if words else ''}; runs {until}"
+            )
+        return [*lines, *(pod.metadata.annotations or {}).get(LOG, "").splitlines()]
 
 
 def pod_state_of(pod: KubeletPod) -> PodState:

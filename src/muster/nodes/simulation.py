@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from muster.api.errors import ApiError
-from muster.api.resources import NODES, PODS
+from muster.api.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_SLICES, Resource
 from muster.client.clock import Clock, SystemClock, seconds_of, timestamp
 from muster.client.protocol import Client
 from muster.client.reflector import Reflector, StoreFunctions
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE = 64
 _RETRY = 1.0
+_LONGEST_LOG = 1000  # lines that are kept of a pod
 
 
 class SimulatedNodes:
@@ -71,8 +72,10 @@ class SimulatedNodes:
             group.create_task(self._heartbeat.run())
 
     async def create(self) -> None:
-        """Register every node of the inventory that does not exist."""
+        """Register every node of the inventory that does not exist, and its devices."""
         names = self._inventory.names()
+        for driver in self._inventory.drivers:
+            await self._create(DEVICE_CLASSES, driver.device_class())
         for start in range(0, len(names), _AT_ONCE):
             batch = range(start, min(start + _AT_ONCE, len(names)))
             await asyncio.gather(*(self._register(index) for index in batch))
@@ -95,8 +98,14 @@ class SimulatedNodes:
     # Nodes
 
     async def _register(self, index: int) -> None:
+        node = self._inventory.node(index, self._clock.now())
+        await self._create(NODES, node)
+        for driver in self._inventory.drivers:
+            await self._create(RESOURCE_SLICES, driver.slice(node["metadata"]["name"]))
+
+    async def _create(self, resource: Resource, obj: dict[str, Any]) -> None:
         try:
-            await self._client.create(NODES, self._inventory.node(index, self._clock.now()))
+            await self._client.create(resource, obj)
         except ApiError as error:
             if error.code != 409:
                 raise
@@ -282,6 +291,8 @@ class SimulatedNodes:
         state.stage, state.started_at = PodStage.RUNNING, now
         state.first_started_at = state.first_started_at or now
         self._note(state, f"started on {state.node}" + (f", restart {state.restarts}" if state.restarts else ""))
+        for line in self._timing.said_of(state.pod):
+            self._note(state, line)
         self._schedule_next(state)
 
     async def _end(self, state: PodState) -> None:
@@ -320,6 +331,7 @@ class SimulatedNodes:
 
     def _note(self, state: PodState, line: str) -> None:
         state.lines.append((self._clock.now(), line))
+        del state.lines[:-_LONGEST_LOG]
 
 
 def _running_first(pod: KubeletPod) -> bool:

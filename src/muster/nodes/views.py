@@ -3,6 +3,8 @@
 muster.dev/start-seconds   how long it takes to start (default: the simulation's)
 muster.dev/run-seconds     how long it runs before it ends; without it a pod that always restarts runs for ever
 muster.dev/exit-code       what it ends with (default 0); anything else means Failed
+muster.dev/stop-seconds    how long its containers take to end once they are asked to (default: the simulation's)
+muster.dev/log             what its containers write when they start
 """
 
 from __future__ import annotations
@@ -14,15 +16,41 @@ from muster.api.types import Container, Leaf, Quantities, ResourceRequirements
 START_SECONDS = "muster.dev/start-seconds"
 RUN_SECONDS = "muster.dev/run-seconds"
 EXIT_CODE = "muster.dev/exit-code"
+STOP_SECONDS = "muster.dev/stop-seconds"
+LOG = "muster.dev/log"
 
 
 class KubeletMeta(GroupMeta, frozen=True, gc=False, rename="camel", omit_defaults=True):
     deletion_grace_period_seconds: int | None = None
 
 
+class Sleep(Leaf, frozen=True):
+    seconds: int = 0
+
+
+class LifecycleHandler(Leaf, frozen=True):
+    sleep: Sleep | None = None
+
+
+class Lifecycle(Leaf, frozen=True):
+    pre_stop: LifecycleHandler | None = None
+
+
+class KubeletContainer(Container, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    command: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
+    lifecycle: Lifecycle | None = None
+
+    @property
+    def sleep_before_stop(self) -> int:
+        """Seconds that its `preStop` hook sleeps. Hooks that run something take no time: nothing runs."""
+        hook = self.lifecycle.pre_stop if self.lifecycle is not None else None
+        return hook.sleep.seconds if hook is not None and hook.sleep is not None else 0
+
+
 class KubeletPodSpec(Leaf, frozen=True):
     node_name: str = ""
-    containers: tuple[Container, ...] | None = None
+    containers: tuple[KubeletContainer, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
     overhead: Quantities | None = None
     resources: ResourceRequirements | None = None

@@ -6,21 +6,26 @@ outlives the process.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from muster.api import gates as feature_gates
-from muster.api.errors import ApiError
+from muster.api.errors import ApiError, internal
 from muster.api.gates import FeatureGates
-from muster.api.resources import CONFIG_MAPS, ENDPOINT_SLICES, SERVICES, Resource
+from muster.api.resources import CONFIG_MAPS, ENDPOINT_SLICES, SERVICES, STORAGE_CLASSES, Resource
 from muster.certificates import Authority, private_directory
 from muster.client.local import LocalClient
 from muster.client.protocol import Client, Obj
+from muster.logs import keys
 from muster.plane.credentials import Credentials
-from muster.server.admission.bootstrap import bootstrap_objects
+from muster.server.admission.bootstrap import bootstrap_objects, default_storage_class, local_api_services
+from muster.server.admission.dynamic.chain import DynamicAdmission
+from muster.server.admission.dynamic.webhook_client import WebhookClient, WebhookError
 from muster.server.admission.eviction import BudgetGuard
 from muster.server.auth.authentication import StaticTokens
 from muster.server.auth.bootstrap import bootstrap_policy
@@ -29,11 +34,16 @@ from muster.server.backend import ServerHooks
 from muster.server.core import ApiServer
 from muster.server.http import HttpServer, Limits, server_tls
 from muster.server.identifiers import Identifiers, RepeatableIdentifiers
+from muster.server.resources.kind import Reader
+from muster.server.resources.rules.policy_expressions import authorizer_library
 from muster.server.served_kinds import build_registry
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
 
+log = logging.getLogger(__name__)
+
 MOST_OPEN_FILES = 65_536
+_API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", False)
 FILES_OF_OUR_OWN = 100  # database, logs, pipes, and connections that are still shaking hands
 
 
@@ -48,17 +58,32 @@ class Api:
         tokens: StaticTokens,
         identifiers: Identifiers | None = None,
         clock: Callable[[], float] = time.time,
+        webhook_endpoints: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
         self.credentials = credentials
         self.security = Security(store, credentials.signer, tokens)
         registry = self.security.guarded(build_registry(gates, answers=self.security.answers))
-        self.hooks = ServerHooks(issue_token=self.security.accounts.issue, metrics=_metrics)
+        self._webhooks = WebhookClient(webhook_endpoints)
+        library = authorizer_library(self.security.decide)
+        self.admission = DynamicAdmission(store, self._webhooks, library, registry)
+        self.hooks = ServerHooks(
+            issue_token=self.security.accounts.issue,
+            metrics=_metrics,
+            admission=self.admission,
+            ask_webhook=self._ask_webhook,
+        )
         self.core = ApiServer(store, registry, hooks=self.hooks, identifiers=identifiers, clock=clock)
         self.client: Client = LocalClient(self.core)
         self.hooks.guard_eviction = BudgetGuard(self.client)
         self._gate = self.security.gate(self.core, registry)
         self._http: HttpServer | None = None
+
+    async def _ask_webhook(self, client_config: Obj, body: Obj, seconds: float, reader: Reader) -> Obj:
+        try:
+            return await self._webhooks.post(client_config, body, seconds, reader)
+        except WebhookError as error:
+            raise internal(str(error)) from None
 
     @classmethod
     async def open(
@@ -69,17 +94,28 @@ class Api:
         token_file: Path | None = None,
         repeatable_names: bool = False,
         clock: Callable[[], float] = time.time,
+        webhook_endpoints: Mapping[str, str] | None = None,
     ) -> Api:
         """Open the store and create the objects that every cluster starts with."""
         tokens = StaticTokens.read(token_file) if token_file is not None else StaticTokens()
         store = _open_store(data)
         try:
             identifiers = RepeatableIdentifiers(store) if repeatable_names else None
-            api = cls(store, Credentials(data), gates, tokens, identifiers, clock)
+            api = cls(store, Credentials(data), gates, tokens, identifiers, clock, webhook_endpoints)
             for kind, obj in bootstrap_objects():
                 await ensure(api.client, kind, obj)
+            if not (await api.client.list(STORAGE_CLASSES)).items:
+                await api.client.create(STORAGE_CLASSES, default_storage_class())
+            await asyncio.gather(
+                *(ensure(api.client, _API_SERVICES, each) for each in local_api_services(api.core.registry.groups()))
+            )
             await bootstrap_policy(api.client)
             await publish_authority(api.client, api.credentials.authority.pem.decode())
+            for resource, count in sorted(api.core.unserved().items()):
+                log.warning(
+                    "Stored objects are kept and not served: their kind is not known here",
+                    extra=keys(resource=resource, count=count),
+                )
         except BaseException:
             await store.close()
             raise
@@ -101,6 +137,7 @@ class Api:
         await self.core.close()
         if self._http is not None:
             await self._http.stop()
+        await self.admission.close()
         await self.store.close()
 
 

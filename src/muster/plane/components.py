@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from muster.api.errors import bad_request
+from muster.certificates import Authority
 from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
 from muster.server.auth.aggregation import RoleAggregation
@@ -70,10 +71,14 @@ class Controllers(Component):
 
     name = "controllers"
 
+    def __init__(self, authority: Authority) -> None:
+        super().__init__()
+        self._authority = authority
+
     def prepare(self, client: Client, options: Options) -> asyncio.Event:
         from muster.controllers import ControllerManager
 
-        self._manager = ControllerManager(client, gates=options.gates)
+        self._manager = ControllerManager(client, gates=options.gates, authority=self._authority)
         return self._manager.ready
 
     @property
@@ -109,6 +114,7 @@ class Nodes(Component):
 
     def prepare(self, client: Client, options: Options) -> asyncio.Event:
         from muster.nodes import Inventory, SimulatedNodes
+        from muster.nodes.simulated_devices import SimulatedDriver
 
         wanted = options.nodes
         inventory = Inventory(
@@ -118,6 +124,7 @@ class Nodes(Component):
             gpu=wanted.gpu,
             nodes_per_rack=wanted.nodes_per_rack,
             racks_per_block=wanted.racks_per_block,
+            drivers=tuple(SimulatedDriver.parse(text) for text in wanted.devices),
         )
         self._nodes = SimulatedNodes(client, inventory)
         return self._nodes.ready

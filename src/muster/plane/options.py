@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ class NodeOptions:
     gpu: int = 0
     nodes_per_rack: int = 8
     racks_per_block: int = 4
+    devices: tuple[str, ...] = ()  # simulated devices of every node, such as gpu:8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Options:
     port: int = 0
     kubeconfig: Path | None = None  # written when HTTPS is on and a path is given
     token_file: Path | None = None
+    webhook_endpoints: Mapping[str, str] = field(default_factory=dict[str, str])  # namespace/service -> host:port
     controllers: bool = True
     scheduler: bool = True
     scheduler_config: Path | None = None

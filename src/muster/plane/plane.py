@@ -52,6 +52,7 @@ class Plane:
             gates=options.gates,
             token_file=options.token_file,
             repeatable_names=options.repeatable_names,
+            webhook_endpoints=options.webhook_endpoints,
             clock=options.clock,
         )
         try:
@@ -78,7 +79,8 @@ class Plane:
     def _selected(self) -> list[Component]:
         components: list[Component] = []
         if self.options.controllers:
-            components += [Controllers(), RoleAggregator(self.api.security.authorizer)]
+            authority = self.api.credentials.authority
+            components += [Controllers(authority), RoleAggregator(self.api.security.authorizer)]
         if self.options.nodes.count:
             nodes = Nodes()
             self.api.hooks.pod_log = nodes.pod_log

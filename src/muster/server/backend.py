@@ -5,17 +5,37 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from muster.server import codec
 from muster.server.identifiers import Identifiers
 from muster.server.registry import Registry
 from muster.server.request import Request, Response, WatchStream
-from muster.server.resources.kind import Obj, Write
+from muster.server.resources.kind import Obj, Reader, Write
 from muster.server.store.base import Store
 
 PodLog = Callable[[Obj, Request], Awaitable[Response | WatchStream]]
 TokenIssuer = Callable[[str, str, Obj], Obj]  # (namespace, service account, TokenRequest) -> TokenRequest
 EvictionGuard = Callable[[Obj, Write], Awaitable[None]]  # raises 429 when a disruption budget forbids it
+QuotaCharge = Callable[[Write, Obj, Obj | None], Awaitable[None]]  # raises 403 when a quota would be exceeded
+
+WebhookCall = Callable[[Obj, Obj, float, Reader], Awaitable[Obj]]  # (clientConfig, body, seconds, reader) -> answer
+
+
+class ConfiguredAdmission(Protocol):
+    """Webhooks and policies, which are objects themselves."""
+
+    def asked(self, write: Write) -> bool:
+        """Whether anything is configured that could be asked about this write."""
+        ...
+
+    async def mutate(self, write: Write, new: Obj | None, old: Obj | None) -> Obj | None:
+        """The object after mutating admission; the same one where nothing changed it."""
+        ...
+
+    async def validate(self, write: Write, new: Obj | None, old: Obj | None) -> None:
+        """Raises ApiError where the write is refused."""
+        ...
 
 
 @dataclass(slots=True)
@@ -25,6 +45,9 @@ class ServerHooks:
     pod_log: PodLog | None = None
     issue_token: TokenIssuer | None = None
     guard_eviction: EvictionGuard | None = None
+    admission: ConfiguredAdmission | None = None
+    charge_quota: QuotaCharge | None = None
+    ask_webhook: WebhookCall | None = None
     metrics: Callable[[], bytes] | None = None
     health: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])  # "" means healthy
 

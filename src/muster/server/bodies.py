@@ -51,10 +51,7 @@ def decode_object(call: Call) -> Obj:
 
 def checked(call: Call, obj: Obj, repeated: Iterable[str] = (), *, patched: bool = False) -> Obj:
     """The object with its fields checked against the kind's schema, as `fieldValidation` says."""
-    message = schema.kind(call.kind.group, call.view.version, call.kind.kind)
-    if message is None:
-        return obj
-    result, warnings = fields.decode(obj, message, field_validation(call.request), repeated, patched=patched)
+    result, warnings = call.view.schema.decode(obj, field_validation(call.request), repeated, patched=patched)
     call.warnings += warnings
     return result
 

@@ -14,14 +14,16 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from muster.api.errors import ApiError, method_not_allowed, no_such_path, not_found
+from muster.api.errors import ApiError, internal, method_not_allowed, no_such_path, not_found
 from muster.client.local import LocalClient, RawEvent
-from muster.server import frames, media, metadata, object_lister
+from muster.server import codec, frames, media, metadata, object_lister
 from muster.server.admission.bootstrap import bootstrap_objects
 from muster.server.admission.eviction import BudgetGuard
+from muster.server.admission.resource_quota import QuotaGuard
 from muster.server.backend import Backend, ServerHooks, StoreReader
 from muster.server.bodies import decode_object
 from muster.server.call import Call, check_dry_run
+from muster.server.custom_resources.definitions import Definitions
 from muster.server.discovery import Discovery
 from muster.server.error_status import error_response
 from muster.server.health import Health
@@ -71,6 +73,8 @@ class ApiServer:
         self.backend = Backend(store, registry, self.reader, clock, rng, identifiers, self.hooks)
         if self.hooks.guard_eviction is None:
             self.hooks.guard_eviction = BudgetGuard(LocalClient(self), clock)
+        if self.hooks.charge_quota is None:
+            self.hooks.charge_quota = QuotaGuard(LocalClient(self))
         self._writer = ObjectWriter(self.backend)
         self._deleter = ObjectDeleter(self.backend, self._writer)
         self._patcher = ObjectPatcher(self.backend, self._writer)
@@ -79,6 +83,13 @@ class ApiServer:
         self._discovery = Discovery(registry)
         self._health = Health(self.backend)
         self._openapi = OpenApi(registry)
+        self._definitions = Definitions(store, registry, self._ask_webhook)
+
+    async def _ask_webhook(self, client_config: Obj, body: Obj, seconds: float) -> Obj:
+        ask = self.hooks.ask_webhook
+        if ask is None:
+            raise internal("this server calls no webhooks")
+        return await ask(client_config, body, seconds, self.reader)
 
     async def bootstrap(self) -> None:
         """Create the objects that every cluster has from the start, where they are missing."""
@@ -89,6 +100,12 @@ class ApiServer:
             except ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
+
+    def unserved(self) -> dict[str, int]:
+        """How many stored objects there are of each kind that is not served: they are kept, and shown to nobody."""
+        self._definitions.follow()
+        tables = {kind.table for kind in self.registry.kinds}
+        return {name: count for name, count in self.store.counts().items() if name not in tables}
 
     async def handle(self, request: Request) -> Response | WatchStream:
         """Answer one request."""
@@ -118,6 +135,7 @@ class ApiServer:
     async def follow(self, path: str, query: Mapping[str, str]) -> AsyncIterator[list[RawEvent]]:
         """A watch of an in-process client, without frames around the objects."""
         request = Request("GET", path, _spread(query), {}, b"", self.user)
+        self._definitions.follow()
         if request.target is None or not request.target.plural:
             raise no_such_path()
         call = self._call(request, request.target)
@@ -134,8 +152,10 @@ class ApiServer:
 
     async def _route(self, request: Request) -> Response | WatchStream:
         where = request.target
+        self._definitions.follow()
         if where is None or not where.plural:
             page = self._discovery.answer(request) or self._health.answer(request) or self._openapi.answer(request)
+            page = page or await self._openapi.swagger(request)
             if page is None:
                 raise no_such_path()
             return page
@@ -198,6 +218,7 @@ class ApiServer:
         record = self.store.get(call.kind.table, call.key)
         if record is None:
             raise not_found(call.kind.group, call.kind.plural, call.name)
+        await codec.prepare(call.kind, (record,))
         if call.form.shape:
             return media.answer(200, media.encode(Printer(self.backend, call).one(record)), call.form)
         return media.answer(200, call.view.object(record), call.form)
@@ -225,7 +246,18 @@ class ApiServer:
         return self._written(call, await self._writer.create(call, obj))
 
     async def _review(self, call: Call, obj: Obj) -> Response:
-        write = Write(call.kind, "CREATE", call.namespace, "", "", call.user, call.dry_run, self.reader, call.warnings)
+        write = Write(
+            call.kind,
+            "CREATE",
+            call.namespace,
+            "",
+            "",
+            call.user,
+            call.dry_run,
+            self.reader,
+            self.backend.clock(),
+            call.warnings,
+        )
         assert call.kind.answer is not None
         answered = await call.kind.answer(write, obj)
         answered.setdefault("metadata", {})

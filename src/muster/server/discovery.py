@@ -35,21 +35,26 @@ _SUBRESOURCE_KINDS = {
     "attach": ("", "v1", "PodAttachOptions"),
     "portforward": ("", "v1", "PodPortForwardOptions"),
 }
-_ROOT_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version")
+_ROOT_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 
 class Discovery:
-    """The discovery pages, made once."""
+    """The discovery pages, made once and made again when the served kinds change."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._groups = registry.groups()
+        self._generation = 0
+        self._groups: dict[str, tuple[str, ...]] = {}
         self._pages: dict[tuple[str, str], Response] = {}
 
     def answer(self, request: Request) -> Response | None:
         """The page at a path, or None when it is not a discovery page."""
         if request.method not in ("GET", "HEAD"):
             return None
+        if self._generation != self._registry.generation:
+            self._generation = self._registry.generation
+            self._groups = self._registry.groups()
+            self._pages.clear()
         if request.target is not None:
             return self._resources(request.target)
         path = request.path.strip("/")

@@ -53,7 +53,7 @@ def configuration(obj: Obj, message: Message) -> Obj:
         try:
             unknown = _Finder(message).find(obj)
         except ValueError as wrong:
-            raise _refused(obj, message, str(wrong), patched=False) from None
+            raise refused(message.kind, message.version, str(wrong), patched=False) from None
         if unknown:
             raise bad_request(f"failed to create typed patch object: .{unknown[0]}: field not declared in schema")
     return result
@@ -78,23 +78,31 @@ def decode(
         try:
             unknown = _Finder(message).find(obj)
         except ValueError as wrong:
-            raise _refused(obj, message, str(wrong), patched) from None
-    # What is inside an unknown field is not looked at, so repetitions there are not either.
-    repeated = [
-        path for path in repeated if not any(re.match(rf"{re.escape(each)}(?![^.\[])", path) for each in unknown)
-    ]
-    warnings = [f'duplicate field "{path}"' for path in repeated] + [f'unknown field "{path}"' for path in unknown]
+            raise refused(message.kind, message.version, str(wrong), patched=patched) from None
+    warnings = strictness(unknown, repeated)
     if mode == STRICT and warnings:
-        raise _refused(obj, message, "strict decoding error: " + ", ".join(warnings[:_MOST_NAMED]), patched)
+        raise refused(message.kind, message.version, not_strict(warnings), patched=patched)
     return result, [] if mode == IGNORE else warnings
 
 
-def _refused(obj: Obj, message: Message, words: str, patched: bool) -> ApiError:
+def strictness(unknown: list[str], repeated: Iterable[str]) -> list[str]:
+    """The words about unknown and repeated fields."""
+    # What is inside an unknown field is not looked at, so repetitions there are not either.
+    seen = [path for path in repeated if not any(re.match(rf"{re.escape(each)}(?![^.\[])", path) for each in unknown)]
+    return [f'duplicate field "{path}"' for path in seen] + [f'unknown field "{path}"' for path in unknown]
+
+
+def not_strict(warnings: list[str]) -> str:
+    return "strict decoding error: " + ", ".join(warnings[:_MOST_NAMED])
+
+
+def refused(kind: str, version: str, words: str, *, patched: bool) -> ApiError:
+    """A body that is not an object of its kind, or a patch that does not leave one."""
     if patched:
-        cause = f'Invalid value: "{obj.get("kind", message.kind)}": {words}'
+        cause = f'Invalid value: "{kind}": {words}'
         details = {"causes": [{"reason": "FieldValueInvalid", "message": cause, "field": "patch"}]}
         return ApiError(422, "Invalid", f' "" is invalid: patch: {cause}', details)
-    return bad_request(f'{message.kind} in version "{message.version}" cannot be handled as a {message.kind}: {words}')
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {words}')
 
 
 # --- the quick walk ------------------------------------------------------------------------------------

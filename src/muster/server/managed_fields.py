@@ -6,7 +6,7 @@ applies to it.
 
 from __future__ import annotations
 
-from muster.server import codec, metadata, schema
+from muster.server import codec, metadata
 from muster.server.apply import managed
 from muster.server.call import Call
 from muster.server.resources.kind import Obj
@@ -27,7 +27,7 @@ def write_owners(call: Call, new: Obj, old: Obj | None, now: float) -> list[Obj]
     return managed.update(
         old if old is None or view.direct else codec.to_version(view.kind, view.version, codec.copy(old)),
         new if view.direct else codec.to_version(view.kind, view.version, codec.copy(new)),
-        schema.kind(view.kind.group, view.version, view.kind.kind),
+        view.schema,
         manager=manager_of(call),
         api_version=view.api_version,
         now=metadata.timestamp(now),

@@ -89,16 +89,29 @@ def carry_over(kind: Kind, new: Obj, old: Obj) -> None:
         metadata["generateName"] = before["generateName"]
 
 
+def keep_own_fields(changed: Obj, before: Obj) -> None:
+    """Put back what no admission may change."""
+    metadata, own = of(changed), before["metadata"]
+    for field in (*_KEPT_ON_UPDATE, "name", "namespace", "resourceVersion", "managedFields"):
+        if field in own:
+            metadata[field] = own[field]
+        else:
+            metadata.pop(field, None)
+
+
 def count_generation(kind: Kind, new: Obj, old: Obj) -> None:
     """Bump the generation when anything but metadata and status changed."""
     if not kind.generation:
         return
-    changed = _desired(new) != _desired(old)
+    changed = _desired(kind, new) != _desired(kind, old)
     new["metadata"]["generation"] = old["metadata"].get("generation", 1) + (1 if changed else 0)
 
 
-def _desired(obj: Obj) -> Obj:
-    return {name: value for name, value in obj.items() if name not in ("metadata", "status", "apiVersion", "kind")}
+def _desired(kind: Kind, obj: Obj) -> Obj:
+    """What was asked for. The status of a custom kind without a status endpoint is a field like any other."""
+    plain = kind.definition is not None and "status" not in kind.subresources
+    left_out = ("metadata", "apiVersion", "kind") if plain else ("metadata", "status", "apiVersion", "kind")
+    return {name: value for name, value in obj.items() if name not in left_out}
 
 
 def validate(kind: Kind, obj: Obj, old: Obj | None) -> list[FieldError]:

@@ -103,6 +103,7 @@ class ObjectDeleter:
             record = self._store.head(call.kind.table, call.key)
             if record is None:
                 raise not_found(call.kind.group, call.kind.plural, call.name)
+            await codec.prepare(call.kind, (record,))
             try:
                 return await self._delete_once(call, record, options)
             except RevisionMismatchError:
@@ -122,10 +123,16 @@ class ObjectDeleter:
             call.user,
             options.dry_run,
             self._backend.reader,
+            self._backend.clock(),
             call.warnings,
+            call.view.version,
         )
         for admit in kind.admit:
             await admit(write, old, old)
+        dynamic = self._backend.hooks.admission
+        if dynamic is not None and dynamic.asked(write):
+            await dynamic.mutate(write, None, old)
+            await dynamic.validate(write, None, old)
         new = self._terminating(kind, codec.copy(old), options)
         if finished(kind, new):
             # An object that is removed at once is returned as it was; only one that waited has a deletionTimestamp.
@@ -142,10 +149,7 @@ class ObjectDeleter:
     async def _remove(self, kind: Kind, record: Record, last: Obj, options: DeleteOptions) -> Outcome:
         if options.dry_run:
             return Outcome(last, record, removed=True)
-        removed = await self._store.delete(
-            kind.table, record.key, record.revision, lambda revision: codec.encode(last, revision)
-        )
-        return Outcome(last, removed, removed=True)
+        return Outcome(last, await self._writer.remove(kind, record, last), removed=True)
 
     def _check_preconditions(self, call: Call, record: Record, options: DeleteOptions) -> None:
         if options.uid and options.uid != record.uid:
@@ -166,13 +170,16 @@ class ObjectDeleter:
         meta = obj["metadata"]
         self._set_propagation(meta, options.policy)
         grace = _grace(obj, options.grace) if kind.graceful else 0
-        if "deletionTimestamp" not in meta:
+        first = "deletionTimestamp" not in meta
+        if first:
             meta["deletionTimestamp"] = metadata.timestamp(self._backend.clock() + grace)
             meta["deletionGracePeriodSeconds"] = grace
         elif grace < meta.get("deletionGracePeriodSeconds", 0):
             # A later request may shorten the wait, never lengthen it.
             meta["deletionTimestamp"] = metadata.timestamp(self._backend.clock() + grace)
             meta["deletionGracePeriodSeconds"] = grace
+        if kind.deletion_finalizer and kind.deletion_finalizer not in (meta.get("finalizers") or ()) and first:
+            meta["finalizers"] = [*(meta.get("finalizers") or ()), kind.deletion_finalizer]
         if kind.plural == "namespaces" and not kind.group:
             obj.setdefault("status", {})["phase"] = "Terminating"
         return obj

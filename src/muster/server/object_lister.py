@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from muster.api.errors import FORBIDDEN, NOT_SUPPORTED, ApiError, FieldError, bad_request, gone, invalid
+from muster.server import codec
 from muster.server.backend import Backend
 from muster.server.call import Call
 from muster.server.request import Request
@@ -148,6 +149,8 @@ class ObjectLister:
         limit = _limit(request)
         token = _decode_token(request.arg("continue"))
         revision = await self._revision(request, limit, token)
+        if request.arg("fieldSelector"):
+            await codec.prepare(call.kind, self._store.table(call.kind.table).scan(call.namespace))
         matches = selector(call.kind, request, call.name)
         after = token.start if token is not None else None
         try:
@@ -157,7 +160,9 @@ class ObjectLister:
                 raise ExpiredTokenError(_encode_token(0, token.start)) from None
             raise gone(f"The resourceVersion for the provided list is too old. ({compacted.asked})") from None
         pinned = revision or self._store.revision
-        return self._cut(call, records, matches, limit, pinned)
+        page = self._cut(call, records, matches, limit, pinned)
+        await codec.prepare(call.kind, page.records)
+        return page
 
     async def _revision(self, request: Request, limit: int, token: Token | None) -> int:
         """The revision to list at; 0 is the newest."""
@@ -202,7 +207,7 @@ def body(call: Call, page: Page) -> bytes:
         meta["continue"] = page.token
         if page.remaining is not None:
             meta["remainingItemCount"] = page.remaining
-    head = f'{{"kind":"{call.kind.kind}List","apiVersion":"{view.api_version}","metadata":'.encode()
+    head = f'{{"kind":"{call.kind.listed_as}","apiVersion":"{view.api_version}","metadata":'.encode()
     return b"".join((head, msgspec.json.encode(meta), b',"items":[', b",".join(items), b"]}"))
 
 

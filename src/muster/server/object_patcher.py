@@ -71,7 +71,7 @@ class ObjectPatcher:
         merged = apply.merge(
             live,
             config,
-            schema.kind(call.kind.group, call.view.version, call.kind.kind),
+            call.view.schema,
             manager=call.request.arg("fieldManager"),
             api_version=call.view.api_version,
             now=metadata.timestamp(self._backend.clock()),
@@ -122,7 +122,6 @@ def patched(call: Call, current: Obj, patch: Any, message: schema.Message | None
 
 def apply_patch(call: Call, current: Obj, patch: Any, repeated: list[str]) -> Obj:
     """The patched object, checked against its schema."""
-    message = schema.kind(call.kind.group, call.view.version, call.kind.kind)
-    changed = patched(call, current, patch, message)
+    changed = patched(call, current, patch, call.view.schema.message)
     bodies.expect(changed, call.view.api_version, call.kind.kind)
     return bodies.checked(call, changed, repeated, patched=True)

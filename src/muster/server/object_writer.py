@@ -21,7 +21,7 @@ from muster.api.errors import (
     not_found,
 )
 from muster.server import codec, metadata
-from muster.server.backend import Backend
+from muster.server.backend import Backend, ConfiguredAdmission
 from muster.server.call import Call
 from muster.server.managed_fields import set_owners, write_owners
 from muster.server.resources.kind import Kind, Obj, Write
@@ -98,20 +98,28 @@ class ObjectWriter:
         write = self._write(call, "CREATE", name)
         for admit in kind.admit:
             await admit(write, stored, None)
+        dynamic = self._configured(write)
+        if dynamic is not None:
+            stored = await self._mutated(dynamic, call, write, stored, None, "")
         self._validate(kind, stored, None, "")
+        if dynamic is not None:
+            await dynamic.validate(write, stored, None)
         key = (call.namespace if kind.namespaced else "", name)
+        if self._store.head(kind.table, key) is not None:
+            raise KeyExistsError(key)
+        await self._charge_quota(write, stored, None)
         if call.dry_run:
-            if self._store.head(kind.table, key) is not None:
-                raise KeyExistsError(key)
             return Outcome(stored, None, created=True)
+        kept = await codec.stored_form(kind, stored)
         record = await self._store.create(
             kind.table,
             key,
             stored["metadata"]["uid"],
-            lambda revision: codec.encode(stored, revision),
+            lambda revision: codec.encode(kind, kept, revision),
             codec.labels_in(stored),
             codec.select(kind, stored),
         )
+        await codec.prepare(kind, (record,))
         return Outcome(stored, record, created=True)
 
     # Change
@@ -124,6 +132,7 @@ class ObjectWriter:
                 raise not_found(call.kind.group, call.kind.plural, call.name)
             if expected and expected != str(record.revision):
                 raise conflict(call.kind.group, call.kind.plural, call.name, MODIFIED)
+            await codec.prepare(call.kind, (record,))
             try:
                 return await self._change_once(call, record, make, subresource)
             except RevisionMismatchError:
@@ -146,27 +155,70 @@ class ObjectWriter:
         write = self._write(call, "UPDATE", call.name)
         for admit in kind.admit:
             await admit(write, new, old)
+        dynamic = self._configured(write)
+        if dynamic is not None:
+            new = await self._mutated(dynamic, call, write, new, old, subresource)
         self._validate(kind, new, old, subresource)
+        if dynamic is not None:
+            await dynamic.validate(write, new, old)
+        await self._charge_quota(write, new, old)
         if new == old or call.dry_run:
             await self._store.durable(record)
             return Outcome(new, record if new == old else None)
         if finished(kind, new):
-            removed = await self._store.delete(
-                kind.table, call.key, record.revision, lambda revision: codec.encode(new, revision)
-            )
-            return Outcome(new, removed, removed=True)
+            return Outcome(new, await self.remove(kind, record, new), removed=True)
         return Outcome(new, await self.replace(kind, record, new))
 
     async def replace(self, kind: Kind, record: Record, new: Obj) -> Record:
         """Store the next state of an object that is still at this record."""
-        return await self._store.update(
+        kept = await codec.stored_form(kind, new)
+        replaced = await self._store.update(
             kind.table,
             record.key,
             record.revision,
-            lambda revision: codec.encode(new, revision),
+            lambda revision: codec.encode(kind, kept, revision),
             codec.labels_in(new),
             codec.select(kind, new),
         )
+        await codec.prepare(kind, (replaced,))
+        return replaced
+
+    async def remove(self, kind: Kind, record: Record, last: Obj) -> Record:
+        """Remove an object that is still at this record; its last state is what watches see."""
+        kept = await codec.stored_form(kind, last)
+        removed = await self._store.delete(
+            kind.table, record.key, record.revision, lambda revision: codec.encode(kind, kept, revision)
+        )
+        await codec.prepare(kind, (removed,))
+        return removed
+
+    def _configured(self, write: Write) -> ConfiguredAdmission | None:
+        """The configured webhooks and policies, where there could be one for this write."""
+        dynamic = self._backend.hooks.admission
+        return dynamic if dynamic is not None and dynamic.asked(write) else None
+
+    async def _mutated(
+        self, dynamic: ConfiguredAdmission, call: Call, write: Write, new: Obj, old: Obj | None, subresource: str
+    ) -> Obj:
+        """The object as mutating admission leaves it, with everything that the server itself decides put back."""
+        changed = await dynamic.mutate(write, new, old)
+        if changed is None or changed is new:
+            return new
+        kind = call.kind
+        metadata.keep_own_fields(changed, new)
+        if kind.default is not None:
+            kind.default(changed)
+        owners = self._owners(call, changed, old)
+        if kind.prepare is not None:
+            kind.prepare(changed, old, subresource)
+        set_owners(changed, owners)
+        if old is not None:
+            metadata.count_generation(kind, changed, old)
+        return changed
+
+    async def _charge_quota(self, write: Write, new: Obj, old: Obj | None) -> None:
+        if write.kind.namespaced and self._backend.hooks.charge_quota is not None:
+            await self._backend.hooks.charge_quota(write, new, old)
 
     def _owners(self, call: Call, new: Obj, old: Obj | None) -> list[Obj]:
         if call.applied:
@@ -201,7 +253,9 @@ class ObjectWriter:
             call.user,
             call.dry_run,
             self._backend.reader,
+            self._backend.clock(),
             call.warnings,
+            call.view.version,
         )
 
     def _validate(self, kind: Kind, new: Obj, old: Obj | None, subresource: str) -> None:

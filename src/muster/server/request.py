@@ -30,6 +30,14 @@ class User(msgspec.Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
 
+_NODE = "system:node:"
+
+
+def node_name(user: User) -> str:
+    """The node that a user is; empty for everybody else."""
+    return user.name.removeprefix(_NODE) if user.name.startswith(_NODE) and "system:nodes" in user.groups else ""
+
+
 ADMIN = User("muster:admin", ("system:masters", "system:authenticated"))
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 

@@ -10,8 +10,8 @@ from muster.server.call import Call
 from muster.server.object_patcher import patched, read_patch
 from muster.server.object_writer import MODIFIED, ObjectWriter
 from muster.server.request import Response
-from muster.server.resources.columns import selector_text
-from muster.server.resources.kind import Obj
+from muster.server.resources.columns import at, selector_text
+from muster.server.resources.kind import Kind, Obj
 from muster.server.store.records import Record
 
 _GROUP, _VERSION, _KIND = "autoscaling", "v1", "Scale"
@@ -25,7 +25,7 @@ class Scales:
         self._writer = writer
 
     def show(self, call: Call, record: Record) -> Response:
-        return media.answer(200, media.encode(scale_of(codec.load(call.kind, record))), call.form)
+        return media.answer(200, media.encode(scale_of(call.kind, codec.load(call.kind, record))), call.form)
 
     async def update(self, call: Call) -> Response:
         wanted, warnings = bodies.decode_as(call.request, _GROUP, _VERSION, _KIND)
@@ -49,32 +49,47 @@ class Scales:
 
     async def _apply(self, call: Call, change: Any) -> Response:
         def make(stored: Obj) -> Obj:
-            current = scale_of(stored)
+            current = scale_of(call.kind, stored)
             wanted: Obj = change(current)
             version = metadata.of(wanted).get("resourceVersion", "")
             if version and version != current["metadata"]["resourceVersion"]:
                 raise conflict(call.kind.group, call.kind.plural, call.name, MODIFIED)
-            stored["spec"]["replicas"] = _replicas(call, wanted)
+            _set_replicas(call.kind, stored, _replicas(call, wanted))
             return stored
 
         outcome = await self._writer.change(call, make)
-        return media.answer(200, media.encode(scale_of(outcome.obj)), call.form)
+        return media.answer(200, media.encode(scale_of(call.kind, outcome.obj)), call.form)
 
 
-def scale_of(obj: Obj) -> Obj:
-    """The Scale that shows a workload."""
+def scale_of(kind: Kind, obj: Obj) -> Obj:
+    """The Scale that shows a workload. A custom kind says where its counts are."""
     meta: Obj = obj["metadata"]
-    status: Obj = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
-    selector = selector_text((obj.get("spec") or {}).get("selector"))
+    if kind.definition is not None and kind.definition.scale is not None:
+        paths = kind.definition.scale
+        replicas: int = at(obj, *paths.spec_replicas) or 0
+        status: Obj = {"replicas": at(obj, *paths.status_replicas) or 0}
+        selector: str = (at(obj, *paths.selector) if paths.selector else "") or "<none>"
+    else:
+        replicas = (obj.get("spec") or {}).get("replicas", 1)
+        status = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
+        selector = selector_text((obj.get("spec") or {}).get("selector"))
     if selector != "<none>":
         status["selector"] = selector
     return {
         "kind": _KIND,
         "apiVersion": f"{_GROUP}/{_VERSION}",
         "metadata": {name: meta[name] for name in _SHOWN_METADATA if name in meta},
-        "spec": {"replicas": (obj.get("spec") or {}).get("replicas", 1)},
+        "spec": {"replicas": replicas},
         "status": status,
     }
+
+
+def _set_replicas(kind: Kind, obj: Obj, replicas: int) -> None:
+    scale = kind.definition.scale if kind.definition is not None else None
+    path = scale.spec_replicas if scale is not None else ("spec", "replicas")
+    for step in path[:-1]:
+        obj = obj.setdefault(step, {})
+    obj[path[-1]] = replicas
 
 
 def _replicas(call: Call, wanted: Obj) -> int:

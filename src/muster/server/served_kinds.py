@@ -18,10 +18,13 @@ from muster.api.gates import FeatureGates
 from muster.api.groups import GROUP as SCHEDULING
 from muster.api.validation import composite, podgroup, workload
 from muster.server.admission import admitters_for
+from muster.server.custom_resources import definition_rules, definition_status
 from muster.server.event_versions import CORE_FIELDS, EVENTS_FIELDS, EVENTS_V1
 from muster.server.registry import Registry
-from muster.server.resources import print_core, print_workloads, selectable
+from muster.server.resources import print_core, print_platform, print_workloads, selectable
+from muster.server.resources.admission_kinds import ADMISSION_KINDS
 from muster.server.resources.kind import Answer, Kind
+from muster.server.resources.platform_kinds import PLATFORM_KINDS
 from muster.server.resources.rules import rules_for
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -154,7 +157,15 @@ _KINDS: tuple[Kind, ...] = (
         returns_deleted=True,
     ),
     _core("PodTemplate", "podtemplates", True, columns=print_core.POD_TEMPLATES, generation=True, returns_deleted=True),
-    _core("ResourceQuota", "resourcequotas", True, short_names=("quota",), subresources=_STATUS, returns_deleted=True),
+    _core(
+        "ResourceQuota",
+        "resourcequotas",
+        True,
+        short_names=("quota",),
+        subresources=_STATUS,
+        columns=print_platform.RESOURCE_QUOTAS,
+        returns_deleted=True,
+    ),
     _core("LimitRange", "limitranges", True, short_names=("limits",), columns=print_core.LIMIT_RANGES),
     _apps(
         "Deployment",
@@ -337,10 +348,27 @@ _KINDS: tuple[Kind, ...] = (
     ),
     _devices("DeviceClass", "deviceclasses", False, generation=True),
     _devices("DeviceTaintRule", "devicetaintrules", False, subresources=_STATUS, generation=True),
+    Kind(
+        definition_status.GROUP,
+        ("v1",),
+        "CustomResourceDefinition",
+        definition_status.PLURAL,
+        False,
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=_STATUS,
+        columns=print_core.CUSTOM_RESOURCE_DEFINITIONS,
+        generation=True,
+        unconditional_update=False,
+        deletion_finalizer=definition_rules.CLEANUP,
+        returns_deleted=True,
+    ),
     _rbac("Role", "roles", True, columns=print_workloads.ROLES),
     _rbac("ClusterRole", "clusterroles", False, columns=print_workloads.ROLES),
     _rbac("RoleBinding", "rolebindings", True, columns=print_workloads.ROLE_BINDINGS),
     _rbac("ClusterRoleBinding", "clusterrolebindings", False, columns=print_workloads.ROLE_BINDINGS),
+    *PLATFORM_KINDS,
+    *ADMISSION_KINDS,
 )
 
 # Reviews: (group, kind, plural, namespaced). Each is served when `build_registry` is given its handler.
@@ -388,6 +416,14 @@ def _with_hooks(kind: Kind, gates: FeatureGates) -> Kind:
             prepare=partial(module.prepare, feature_gates=gates),
             validate=partial(module.validate, feature_gates=gates),
             admit=admit,
+        )
+    if (kind.group, kind.plural) == (definition_status.GROUP, definition_status.PLURAL):
+        return replace(
+            kind,
+            default=definition_rules.default,
+            prepare=definition_rules.prepare,
+            validate=definition_rules.validate,
+            admit=(*admit, definition_status.admit_definition),
         )
     # The two API groups of events share one store, and so one set of rules.
     rules = rules_for("" if kind.alternate is not None else kind.group, kind.plural, gates)

@@ -1,4 +1,4 @@
-"""The subresources: status, scale, binding, eviction, log, token, finalize; and streams, which no node here serves."""
+"""The subresources: status, approval, scale, binding, eviction, log, token, finalize; streams, which no node serves."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from muster.api.errors import (
     not_found,
 )
 from muster.server import bodies, codec, media, metadata
+from muster.server.admission.node_restriction import check_node_token
 from muster.server.backend import Backend
 from muster.server.call import Call, check_dry_run
 from muster.server.object_deleter import DeleteOptions, ObjectDeleter, options_from
@@ -53,6 +54,9 @@ class Subresources:
             ("status", "update"): self._update,
             ("status", "patch"): self._patch,
             ("finalize", "update"): self._update,
+            ("approval", "get"): self._get,
+            ("approval", "update"): self._update,
+            ("approval", "patch"): self._patch,
             ("scale", "get"): self._get_scale,
             ("scale", "update"): self._scales.update,
             ("scale", "patch"): self._scales.patch,
@@ -79,10 +83,15 @@ class Subresources:
         return record
 
     async def _get(self, call: Call) -> Response:
-        return media.answer(200, call.view.object(self._record(call)), call.form)
+        return media.answer(200, call.view.object(await self._prepared(call)), call.form)
 
     async def _get_scale(self, call: Call) -> Response:
-        return self._scales.show(call, self._record(call))
+        return self._scales.show(call, await self._prepared(call))
+
+    async def _prepared(self, call: Call) -> Record:
+        record = self._record(call)
+        await codec.prepare(call.kind, (record,))
+        return record
 
     async def _update(self, call: Call) -> Response:
         make, expected = put(call, bodies.decode_object(call))
@@ -170,9 +179,11 @@ class Subresources:
             raise not_found("", "pods", call.name)
         guard = self._backend.hooks.guard_eviction
         if guard is not None:
-            reader, warnings = self._backend.reader, call.warnings
             where = (call.namespace, call.name, "eviction")
-            write = Write(call.kind, "CREATE", *where, call.user, call.dry_run, reader, warnings)
+            backend = self._backend
+            write = Write(
+                call.kind, "CREATE", *where, call.user, call.dry_run, backend.reader, backend.clock(), call.warnings
+            )
             await guard(codec.load(call.kind, record), write)
         if not call.dry_run:
             await self._announce_eviction(call, options)
@@ -218,6 +229,7 @@ class Subresources:
         wanted, warnings = bodies.decode_as(call.request, "authentication.k8s.io", "v1", "TokenRequest")
         call.warnings += warnings
         self._record(call)
+        check_node_token(call.user, call.namespace, call.name, wanted, self._backend.reader)
         if self._backend.hooks.issue_token is None:
             raise no_such_path()
         return media.answer(201, media.encode(self._backend.hooks.issue_token(call.namespace, call.name, wanted)))

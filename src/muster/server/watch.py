@@ -66,6 +66,8 @@ class Watch:
         asks_initial = request.flag("sendInitialEvents")
         if asked:
             await reach(self._store, asked)
+        if call.kind.definition is not None:
+            await codec.prepare(self._kind, self._table.scan(self._namespace))
         if asks_initial or (not asked and "sendInitialEvents" not in request.query):
             self._initial = [record for record in self._table.scan(self._namespace) if self._selects(record)]
             self._announce_end = asks_initial and self._bookmarks
@@ -93,7 +95,9 @@ class Watch:
         next_bookmark = self._bookmark_time(now(), end)
         for batch in self._initial_batches():
             yield batch
-        while not self._backend.closing:
+        while not self._backend.closing and self._is_served():
+            if self._kind.definition is not None:
+                await codec.prepare(self._kind, self._coming())
             events = self._take()
             if events is not None:
                 if events:
@@ -123,6 +127,21 @@ class Watch:
         if self._announce_end:
             batches.append([Event(BOOKMARK, None, self._revision, initial_end=True)])
         return batches
+
+    def _is_served(self) -> bool:
+        """A custom kind may go while it is watched, and its watches end."""
+        if self._kind.definition is None:
+            return True
+        kind = self._kind
+        return self._backend.registry.view(kind.group, kind.versions[0], kind.plural) is not None
+
+    def _coming(self) -> list[Record]:
+        """The records that the next events are about."""
+        try:
+            changes = self._table.changes_from(self._position, _BATCH)
+        except CompactedError:
+            return []
+        return [each for change in changes for each in (change.record, change.previous) if each is not None]
 
     def _take(self) -> list[Event] | None:
         """The selected ones of the next changes; None when there are no changes."""
@@ -154,7 +173,7 @@ class Watch:
         return None
 
     def _as_of(self, record: Record, revision: int) -> Record:
-        body = codec.encode(codec.load(self._kind, record), revision)
+        body = codec.encode(self._kind, codec.load(self._kind, record), revision)
         return Record(record.key, revision, record.uid, body, record.labels, record.fields)
 
     def _bookmark(self) -> Event:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from muster.views.failures import ViewFailure
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from muster.scheduler.cycle.scheduler import Scheduler
+    from muster.scheduler.interface.events import ObjectUpdated
     from muster.scheduler.runtime.config import Config
     from muster.scheduler.simulation.snapshot import Snapshot
     from muster.views.progress import Progress
@@ -39,15 +42,25 @@ def config_for(snapshot: Snapshot) -> Config:
     return default_config(*sorted({*snapshot.schedulers, "default-scheduler", "muster"}))
 
 
-def scheduler_for(snapshot: Snapshot, progress: Progress | None = None) -> Scheduler:
-    """A scheduler that has been given the cluster's objects, and knows what room is kept as of then."""
+def time_of(snapshot: Snapshot) -> float:
+    """When the cluster was as the snapshot says, in seconds since the epoch; now, if it does not say."""
     from muster.scheduler.cache.run_times import seconds_of
+
+    return seconds_of(snapshot.taken_at) or time.time()
+
+
+def scheduler_for(snapshot: Snapshot, progress: Progress | None = None, *, now: float | None = None) -> Scheduler:
+    """A scheduler with the gates of the cluster's own, given its objects, which knows what room is kept as of then."""
+    from muster.engine.ignored_fields import visible_events
     from muster.scheduler.simulation.snapshot import scheduler_of
 
-    config, total = config_for(snapshot), len(snapshot)
-    if progress is None:
-        scheduler = scheduler_of(snapshot, config)
-    else:
-        scheduler = scheduler_of(snapshot, config, lambda events: progress.through(events, "Taking it in", total))
-    scheduler.adopt_reservations(seconds_of(snapshot.taken_at) or time.time())
+    gates, total = snapshot.feature_gates(), len(snapshot)
+    now = time_of(snapshot) if now is None else now
+
+    def through(events: Iterable[ObjectUpdated]) -> Iterable[ObjectUpdated]:
+        shown = visible_events(events, gates)
+        return shown if progress is None else progress.through(shown, "Taking it in", total)
+
+    scheduler = scheduler_of(snapshot, config_for(snapshot), through, now=now)
+    scheduler.adopt_reservations(now)
     return scheduler

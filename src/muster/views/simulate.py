@@ -1,4 +1,8 @@
-"""What would happen if some manifests were submitted now. Nothing is written to the cluster."""
+"""What would happen if some manifests were submitted now. Nothing is written to the cluster.
+
+Room that is kept for groups which have waited long is kept in the simulation as well, for those of which the
+conditions say so.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from muster.views.natural_order import natural
-from muster.views.schedulers import scheduler_for
+from muster.views.schedulers import scheduler_for, time_of
 
 if TYPE_CHECKING:
     from muster.scheduler.cycle.scheduler import Scheduler
-    from muster.scheduler.cycle.view import SchedulerView
     from muster.scheduler.groups.group import Member
     from muster.scheduler.interface.keys import ObjectRef
     from muster.scheduler.simulation.simulate import Simulation
@@ -28,11 +31,12 @@ class Placement(msgspec.Struct, frozen=True):
     node: str
 
 
-class Victim(msgspec.Struct, frozen=True):
+class Victim(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod that would be evicted, and for whom (kind/name)."""
 
     pod: str
     preemptor: str
+    pods: int = 1  # more where a viewer is told a number in place of names
 
 
 class WaitingPod(msgspec.Struct, frozen=True):
@@ -84,17 +88,18 @@ def simulated(
     pods = [event.object for batch in submitted for event in batch if event.kind == "Pod"]
     names = {pod.spec.scheduler_name for pod in pods}
     known = msgspec.structs.replace(snapshot, schedulers=tuple(sorted({*snapshot.schedulers, *names})))
-    scheduler = scheduler_for(known, progress)
+    now = time_of(known)
+    scheduler = scheduler_for(known, progress, now=now)
     if progress is not None:
         progress.stage("Deciding")
-    Simulation(scheduler).run()
-    after = Simulation(scheduler)
+    Simulation(scheduler, now).run()
+    after = Simulation(scheduler, now)
     for batch in submitted:
         for event in batch:
             scheduler.handle(event, after.now)
         after.run()
     groups = {event.object.metadata.uid for batch in submitted for event in batch}
-    return _answer(after, scheduler.view(), [_ref(pod) for pod in pods], groups), scheduler
+    return _answer(after, [_ref(pod) for pod in pods], groups), scheduler
 
 
 def _ref(pod: Any) -> ObjectRef:
@@ -103,7 +108,8 @@ def _ref(pod: Any) -> ObjectRef:
     return ObjectRef("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
 
 
-def _answer(simulation: Simulation, view: SchedulerView, submitted: list[ObjectRef], uids: set[str]) -> Answer:
+def _answer(simulation: Simulation, submitted: list[ObjectRef], uids: set[str]) -> Answer:
+    view = simulation.scheduler.view()
     placed = [Placement(_name(ref), simulation.placed[ref]) for ref in submitted if ref in simulation.placed]
     members = [(ref, view.members[ref.uid]) for ref in submitted if ref.uid in view.members]
     pending = [_pending(simulation, ref, member) for ref, member in members if not member.node]
@@ -136,7 +142,18 @@ def _pending(simulation: Simulation, ref: ObjectRef, member: Member) -> WaitingP
         text = f"composite pod group {group.root().key.name}: {own_wait(group.root())[1]}"
     else:
         text = "it has scheduling gates, or its group has members that do"
-    return WaitingPod(_name(ref), text, UNDECIDED_PREFIX in text)
+    kept = _kept_from(simulation, member)
+    return WaitingPod(_name(ref), f"{text.rstrip('.')}; {kept}" if kept else text, UNDECIDED_PREFIX in text)
+
+
+def _kept_from(simulation: Simulation, member: Member) -> str:
+    """The room that a pod may not use because it is kept for others; empty without any."""
+    from muster.scheduler.explain.sentences import reservation_sentence
+    from muster.scheduler.groups.group import entity_key
+
+    state = simulation.scheduler.state
+    entity = state.queue.entities.get(entity_key(member))
+    return reservation_sentence(state, entity) if entity is not None else ""
 
 
 def _name(ref: ObjectRef) -> str:

@@ -27,6 +27,7 @@ from muster.views.failures import ViewFailure
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from muster.api.gates import FeatureGates
     from muster.client.protocol import Client, Obj
     from muster.plane.idle import Unfinished
     from muster.plane.plane import Plane
@@ -39,7 +40,7 @@ Name = tuple[str, str, str]  # kind, namespace, name
 
 FIRST = ("Namespace", "PriorityClass")  # what admission of the others asks for
 EXPANDED = (DEPLOYMENTS, JOBS, REPLICA_SETS)
-"""The kinds whose pods `muster.controllers` creates."""
+"""The kinds whose pods the controllers create at once."""
 JOB_CONTROLLER = "kubernetes.io/job-controller"
 TIME_LIMIT_SECONDS = 60.0
 """How long the controllers may take to create the pods of one batch."""
@@ -48,14 +49,21 @@ TIME_LIMIT_SECONDS = 60.0
 async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> list[list[ObjectUpdated]]:
     """For each batch of manifests the events that submitting it would cause in the cluster of the snapshot."""
     from muster.engine.cluster_snapshot import take_snapshot
+    from muster.engine.ignored_fields import visible_events
     from muster.plane.options import Options
     from muster.plane.plane import Plane
+    from muster.views.custom_resources import as_native, name_custom_resources
 
     documents = [document for batch in batches for document in batch]
+    custom = snapshot.groups_by_label or name_custom_resources(documents)
+    if custom:
+        batches = [[as_native(document) for document in batch] for batch in batches]
+        documents = [document for batch in batches for document in batch]
     for document in documents:
         _check_expandable(document)
     clock = BatchClock()
-    options = Options(https=False, scheduler=False, freeze=False, repeatable_names=True, clock=clock)
+    gates = _gates_of_jobs(snapshot, custom)
+    options = Options(https=False, scheduler=False, freeze=False, repeatable_names=True, clock=clock, gates=gates)
     events: list[list[ObjectUpdated]] = []
     async with Plane(options) as plane:
         client = plane.client
@@ -72,8 +80,20 @@ async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> li
             await _wait_idle(plane)
             new = [(kind, obj) for kind, obj in _objects(await take_snapshot(client)) if _uid(obj) not in known]
             known |= {_uid(obj) for _, obj in new}
-            events.append(numbering.events(new))
+            events.append(list(visible_events(numbering.events(new), snapshot.feature_gates())))
     return events
+
+
+def _gates_of_jobs(snapshot: Snapshot, custom: bool) -> FeatureGates:
+    """Who makes groups for Jobs is the same here as there; what the scheduler ignores is submitted all the same.
+
+    Where groups are custom resources nobody makes them for Jobs.
+    """
+    from muster.api.gates import INFER_JOB_GANG, WORKLOAD_WITH_JOB, resolve
+
+    if custom:
+        return resolve({WORKLOAD_WITH_JOB: False})[0]
+    return resolve({name: on for name, on in snapshot.gates.items() if name in (WORKLOAD_WITH_JOB, INFER_JOB_GANG)})[0]
 
 
 class BatchClock:
@@ -111,7 +131,9 @@ class Numbering:
         from muster.scheduler.interface.events import ObjectUpdated
 
         order = sorted(objects, key=lambda item: (item[0] == "Pod", *_name(*item)))
-        return [ObjectUpdated(kind, self._numbered(kind, obj)) for kind, obj in order if not self._is_kept(kind, obj)]
+        numbered = [(kind, obj, self._numbered(kind, obj)) for kind, obj in order if not self._is_kept(kind, obj)]
+        uids = {_uid(obj): _uid(new) for _, obj, new in numbered}
+        return [ObjectUpdated(kind, _owned(new, uids) if kind == "ResourceClaim" else new) for kind, _, new in numbered]
 
     def _is_kept(self, kind: str, obj: Any) -> bool:
         """Whether the cluster has an object that submitting it again does not change."""
@@ -125,6 +147,13 @@ class Numbering:
         self._count += 1
         meta = msgspec.structs.replace(obj.metadata, uid=f"simulated-{self._count:06d}")
         return msgspec.structs.replace(obj, metadata=meta)
+
+
+def _owned(claim: Any, uids: dict[str, str]) -> Any:
+    """A claim whose owners have their new uids: a pod only takes a claim that was made for it."""
+    known = claim.metadata.owner_references or ()
+    owners = tuple(msgspec.structs.replace(owner, uid=uids.get(owner.uid, owner.uid)) for owner in known)
+    return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, owner_references=owners))
 
 
 def _name(kind: str, obj: Any) -> Name:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from muster.scheduler.checking import check_proof as module
 from muster.scheduler.checking.check_proof import check_proof
 from muster.scheduler.placement.request import GroupRequest
@@ -16,6 +18,8 @@ from muster.scheduler.placement.verdict import (
 from tests.build.objects import HOSTNAME, RACK, a_node, a_pod, apart
 from tests.build.placements import two_nodes
 from tests.build.planning import Scene, racks, slots
+
+WEB = {"ports": [{"containerPort": 80, "hostPort": 80}]}
 
 
 def test_a_false_proof_of_any_kind_is_refuted():
@@ -99,6 +103,23 @@ def test_anti_affinity_ports_and_taints_limit_the_count():
     assert counting(scene, scene.uniform("y", 1, labels={"app": "y"})) is None
 
 
+@pytest.mark.parametrize(
+    ("expected", "new"),
+    [
+        ({"affinity": apart(HOSTNAME, app="new")}, {"labels": {"app": "new"}}),
+        ({"labels": {"app": "x"}}, {"affinity": apart(HOSTNAME, app="x")}),
+        ({"container": WEB}, {"container": WEB}),
+    ],
+    ids=["keeps others away", "is kept away from", "has the port"],
+)
+def test_pods_that_seats_are_nominated_for_count_as_if_they_were_there(expected: dict[str, Any], new: dict[str, Any]):
+    scene = Scene().nodes(a_node("n0", cpu=4))
+    asked = scene.uniform("new", 1, **new)
+    seat = (scene.uniform("other", 1, **expected).members[0].shape, 0)
+    assert counting(scene, asked) is not None
+    assert counting(scene, asked, nominated=[seat]) is None
+
+
 def test_true_weights_are_accepted_whatever_sums_the_proof_names():
     scene = Scene().nodes(a_node("n0", cpu=4), a_node("n1", cpu=4))
     gang = scene.gang("g", a_pod("a", cpu=3), a_pod("b", cpu=3), a_pod("c", cpu=2))
@@ -119,6 +140,23 @@ def test_weights_of_a_tree_are_those_of_its_lightest_way():
 
     assert check_proof(Infeasible(WeightProof(both.key, weights, 0, 0)), both, scene.cluster) is None
     assert check_proof(Infeasible(WeightProof(either.key, weights, 0, 0)), either, scene.cluster) is not None
+
+
+def test_weights_about_a_group_with_its_minimum_are_those_of_one_thing_more():
+    scene = Scene().nodes(a_node("n0", cpu=3))
+    done, more = (
+        scene.uniform("done", 0, bound=1),
+        scene.gang("more", a_pod("a", cpu=2), a_pod("b", cpu=2, memory="1Mi")),
+    )
+    tree = scene.composite("tree", done, more, min_groups=1)
+    shapes = [member.shape.id for member in more.members]
+
+    def checked(weight: int) -> str | None:
+        weights = tuple((shape, weight) for shape in shapes)
+        return check_proof(Infeasible(WeightProof(tree.key, weights, 0, 0)), tree, scene.cluster)
+
+    assert checked(1) is None  # two pods of weight 1, and the node holds one
+    assert checked(0) is not None
 
 
 def test_an_exhausted_search_is_enumerated_again():

@@ -12,7 +12,7 @@ from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.preemption.result import NO_VICTIMS, NOMINATED, REFUSED
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.scheduler_state import SchedulerState
-from tests.build.objects import a_gang, a_node, a_pod, pods
+from tests.build.objects import RACK, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -127,3 +127,21 @@ def test_a_placement_is_valid_only_without_the_pods_it_needs_gone():
 )
 def test_preemptors_are_named_by_their_kind(kind: str, word: str):
     assert kind_word(ObjectRef(kind, "ns", "x")) == word
+
+
+@pytest.mark.parametrize("seats", [("n0", "n1"), ("n1", "n0")])
+def test_nominated_seats_are_kept_if_there_is_an_order_in_which_each_pod_may_have_its_own(seats: tuple[str, str]):
+    nodes = [a_node("n0", cpu=1, rack="r0"), a_node("n1", cpu=1, rack="r0"), a_node("n2", cpu=0, rack="r1")]
+    world = a_world(nodes).add(*[a_pod(f"low-{node}", node=node, deleting=True) for node in ("n0", "n1")])
+    spread = {"maxSkew": 1, "topologyKey": RACK, "labelSelector": {"matchLabels": {"app": "a"}}}
+    spread["whenUnsatisfiable"] = "DoNotSchedule"
+    world.add(a_gang("g", 2, priority=5), a_pod("g-0", "g", priority=5, labels={"app": "a"}))
+    world.add(a_pod("g-1", "g", priority=5, labels={"app": "a"}, topologySpreadConstraints=[spread]))
+    state = world.scheduler.state
+    (entity,) = state.queue.entities.values()
+    request = request_of(entity, state.shape_of, state.domain_of)
+
+    plan = enough_is_leaving(state, entity, request, {"pod-g-0": seats[0], "pod-g-1": seats[1]})
+
+    assert plan is not None
+    assert {one.uid: one.node for one in plan.placed.assignments} == {"pod-g-0": seats[0], "pod-g-1": seats[1]}

@@ -154,3 +154,18 @@ def test_what_is_left_of_a_tree_that_a_group_leaves_stays_queued():
     world = a_world().add(a_composite("old", 1), a_gang("g", 1, parent="old"), a_gang("h", 1, parent="old"))
     world.add(a_pod("g-0", "g"), a_pod("h-0", "h"), a_gang("g", 1))
     assert sorted(key.name for key in world.scheduler.state.queue.entities) == ["g", "old"]
+
+
+def test_a_tree_that_loses_a_child_which_counted_says_so():
+    world = a_world(nodes=[a_node("n0", cpu=8)])
+    world.add(a_composite("c", min_groups=2), a_gang("a", 1, parent="c"), a_gang("b", 1, parent="c"))
+    world.add(*pods(1, group="a"), *pods(1, group="b")).run()
+
+    def quorum() -> str:
+        conditions = world.get("CompositePodGroup", "c").status.conditions or ()
+        return next(each.status for each in conditions if each.type == api.QUORUM_MET)
+
+    assert quorum() == "True"
+    world.remove("PodGroup", "b")
+    world.run()
+    assert quorum() == "False"

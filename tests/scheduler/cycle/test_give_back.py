@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.build.objects import a_gang, a_node, a_pod, pods
+from unittest.mock import patch
+
+from muster.scheduler.interface import events
+from tests.build.objects import a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -51,3 +54,34 @@ def test_a_gang_that_ran_once_names_nobody():
     condition = world.condition("PodGroup", "g")
     assert condition is not None
     assert condition.status == "True"
+
+
+def test_what_the_api_would_not_delete_is_given_back_later():
+    world = half_bound(*(a_pod(f"g-{i}", "g", cpu=1, owner="job") for i in range(3)))
+    timeout = world.scheduler.state.config.bind_timeout
+    world.wait(timeout - 1)
+    assert world.evicted() == []
+    refused = sorted(world.bound("g"))
+    with patch.object(world, "_evict", lambda ref: world._tell(events.EvictionFailed(ref.uid, "refused"))):
+        world.wait(2)
+    assert (world.evicted(), sorted(world.bound("g"))) == (refused, refused)
+    world.wait(timeout + 1)
+    assert world.bound("g") == {}
+
+
+def test_a_tree_whose_root_is_deleted_while_it_runs_is_not_given_back():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_composite("c", 1), a_gang("g", 1, parent="c"))
+    world.add(*[a_pod(f"g-{i}", "g", cpu=1, owner="job") for i in range(3)]).run()
+    world.remove("CompositePodGroup", "c")
+    world.wait(1000)
+    assert (len(world.bound("g")), world.evicted()) == (2, [])
+
+
+def test_members_of_a_group_that_is_gone_are_not_given_back_after_a_restart():
+    world = a_world([a_node("n0", cpu=1)]).add(a_gang("g", 1))
+    world.add(*[a_pod(f"g-{i}", "g", cpu=1, owner="job") for i in range(2)]).run()
+    world.remove("PodGroup", "g")
+    world.restart()
+    world.wait(1000)
+    assert (len(world.bound("g")), world.evicted()) == (1, [])

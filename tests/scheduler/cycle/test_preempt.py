@@ -9,7 +9,7 @@ import pytest
 
 from muster.api import groups as api
 from muster.scheduler.interface import decisions as d
-from tests.build.objects import a_basic, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.objects import HOSTNAME, a_basic, a_composite, a_gang, a_node, a_pod, near, pods
 from tests.build.preemption import HIGH, LOW, a_tree, with_lows
 from tests.build.scheduler import a_world
 
@@ -164,6 +164,63 @@ def test_the_plan_is_called_off_when_it_becomes_impossible_before_the_deletes():
 
     assert world.evicted() == []
     assert world.pod("g-0").status.nominated_node_name == ""
+
+
+def test_a_gang_whose_member_goes_while_it_waits_for_victims_plans_again_with_the_others():
+    world = a_world([a_node("n0", cpu=3), a_node("n1", cpu=3)])
+    world.slow_victims = True
+    with_lows(world, ("low", "n1", 1))
+    world.add(a_gang("g", 2, priority=HIGH), *pods(3, "g", priority=HIGH, cpu=3)).run()
+    first = {name for name in ("g-0", "g-1", "g-2") if world.pod(name).status.nominated_node_name}
+    assert len(first) == 2
+
+    world.terminate(min(first))
+    world.run()
+
+    seats = {name: world.pod(name).status.nominated_node_name for name in world.pending("g") if name != min(first)}
+    assert sorted(seats.values()) == ["n0", "n1"]
+
+
+def test_a_gang_that_gets_a_smaller_member_while_it_waits_for_victims_runs_at_once_if_it_fits_now():
+    world = a_world([a_node("n0", cpu=3), a_node("n1", cpu=3)])
+    world.slow_victims = True
+    with_lows(world, ("low", "n1", 1))
+    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH, cpu=3)).run()
+    assert world.condition("PodGroup", "g").reason == "WaitingForVictims"
+
+    world.add(a_pod("g-2", "g", priority=HIGH, cpu=1)).run()
+
+    assert len(world.bound("g")) == 2
+
+
+def test_a_plan_that_needs_a_pod_which_begins_to_leave_is_made_anew():
+    world = a_world([a_node("n0", cpu=2), a_node("n1", cpu=2)])
+    world.slow_victims = True
+    with_lows(world, ("low-n0", "n0", 1), ("low-n1", "n1", 1))
+    world.add(*[a_pod(f"x-{node}", node=node, priority=HIGH, labels={"app": "x"}) for node in ("n0", "n1")])
+    world.add(a_pod("p", priority=HIGH, affinity=near(HOSTNAME, app="x"))).run()
+    first = world.pod("p").status.nominated_node_name
+    assert world.evicted() == [f"low-{first}"]
+
+    world.terminate(f"x-{first}")
+    world.run()
+
+    assert world.pod("p").status.nominated_node_name == {"n0": "n1", "n1": "n0"}[first]
+
+
+def test_pods_that_left_the_tree_while_it_waited_for_victims_keep_no_nomination():
+    world = a_world([a_node("n0", cpu=1)])
+    world.slow_victims = True
+    with_lows(world, ("low", "n0", 1))
+    world.add(a_composite("c", 1, priority=HIGH), a_gang("a", 1, parent="c", priority=HIGH))
+    world.add(a_gang("b", 1, parent="c", priority=HIGH, created=5))
+    world.add(a_pod("a-0", "a", priority=HIGH), a_pod("b-0", "b", priority=HIGH, cpu=2)).run()
+    assert world.pod("a-0").status.nominated_node_name == "n0"
+
+    world.remove("PodGroup", "a")
+    world.run()
+
+    assert not world.pod("a-0").status.nominated_node_name
 
 
 def test_a_composite_preempts_at_its_root():

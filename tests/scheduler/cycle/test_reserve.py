@@ -264,6 +264,19 @@ def test_what_becomes_free_is_kept_until_the_gang_fits():
     assert reservations(world) == []
 
 
+def test_who_waits_for_a_pod_to_leave_gives_its_seat_up_when_the_room_is_kept_for_others():
+    world = a_full_world(nodes=1)
+    world.add(a_gang("g", 1, priority=5, policy="Never"), a_pod("g-0", "g", cpu=4, priority=5, policy="Never")).run()
+    world.terminate("n0-0")
+    world.add(a_pod("small", created=5)).run()
+    assert world.pod("small").status.nominated_node_name == "n0"
+
+    world.wait(301)
+
+    assert kept_nodes(world) == ["n0"]
+    assert not world.pod("small").status.nominated_node_name
+
+
 def test_room_elsewhere_is_for_everybody():
     world = a_waiting_gang(a_full_world(running={"n0": 3, "n1": 4, "n2": 4}))
 

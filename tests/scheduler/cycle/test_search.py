@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from muster.scheduler.placement.budget import Pausing
 from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.planning.node_matrix import NodeSet
 from muster.scheduler.planning.tree_search import Found, NotFound, TreeSearch
+from muster.scheduler.queue.scheduling_queue import FALLBACK_SECONDS, UNDECIDED_SECONDS
 from muster.scheduler.state.searches import MOST_SEARCHES
 from tests.build.objects import a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
@@ -154,3 +156,21 @@ def test_the_same_events_give_the_same_decisions():
         return world.run().log
 
     assert log() == log()
+
+
+# --- searches that end without an answer -----------------------------------------------------------
+
+
+def test_a_search_that_ended_without_an_answer_is_not_begun_again_while_nothing_changes():
+    world = a_world(nodes=ten("n0", "n1", "n2"))
+    world.scheduler.state.config = replace(world.scheduler.state.config, budget_steps=1)
+    world.add(*a_puzzle()).run()
+    (entity,) = world.scheduler.state.queue.entities.values()
+    assert (entity.reason, entity.attempts) == ("PlacementNotGuaranteed", 1)
+    spent = world.scheduler.state.planned_steps
+
+    world.wait(3 * FALLBACK_SECONDS)
+    assert (entity.attempts, world.scheduler.state.planned_steps) == (1, spent)
+
+    world.add(a_node("n1", cpu=10, labels={"disk": "ssd"})).wait(UNDECIDED_SECONDS)
+    assert entity.attempts == 2

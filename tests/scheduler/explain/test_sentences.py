@@ -36,7 +36,7 @@ def first_shortage(evaluation: Evaluation) -> Shortage:
 
 
 def an_evaluation(verdict: Infeasible | Undecided) -> Evaluation:
-    return Evaluation(PodGroupRequest(G, minimum=2, bound=0, members=()), verdict, {}, DomainsEvaluated())
+    return Evaluation(PodGroupRequest(G, minimum=2, bound=0, members=()), verdict, {}, DomainsEvaluated(), 0)
 
 
 # --- what is wrong ---------------------------------------------------------------------------------

@@ -46,12 +46,12 @@ def test_the_default_status_is_the_message_of_the_plugin_for_all_slots():
 
 
 def test_events_of_the_node_itself_requeue_nothing_beyond_that_node():
-    assert Odd().requeue_events == {cluster_events.STORAGE}
+    assert Odd().gains == {cluster_events.STORAGE}
 
     class OnPods(Odd):
         filter_depends_on = DependsOn.PODS
 
-    assert OnPods().requeue_events == Odd.requeue_on
+    assert OnPods().gains == Odd.requeue_on
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api import types
+from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.groups.forest import Forest, minimum_of
-from muster.scheduler.groups.group import Group
+from muster.scheduler.groups.group import PENDING, Group, GroupCounts, Traits
 from muster.scheduler.groups.validity import find_fault
+from muster.scheduler.interface.events import ObjectDeleted, ObjectUpdated
 from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.runtime.config import default_config
 from tests.build.examples import examples
 from tests.build.objects import a_basic, a_composite, a_gang, a_pod
 
@@ -34,7 +39,7 @@ def put(forest: Forest, thing) -> None:
 
 def state(forest: Forest) -> dict[str, tuple]:
     return {
-        group.key.name: (group.exists, group.admissible, group.gated, group.pending_below, group.admissible_children)
+        group.key.name: (group.exists, group.admissible, group.gated, group.pending_below, group.below.admissible)
         for group in forest.groups.values()
     }
 
@@ -167,6 +172,30 @@ def test_a_member_that_is_back_from_a_lost_node_counts_for_the_group_that_was_cr
     assert (group.bound, group.admissible) == (1, True)
 
 
+@pytest.mark.parametrize("first", ["lost", "succeeded"])
+def test_a_member_that_succeeded_counts_whatever_becomes_of_its_node(first: str):
+    forest = Forest()
+    group = forest.put_group(a_gang("g", 1))
+    group.scheduled_once = True
+    member = forest.put_member(a_pod("g-0", "g", node="n0"), G)
+    if first == "lost":
+        forest.set_lost(member, True)
+    forest.put_member(a_pod("g-0", "g", node="n0", phase="Succeeded"), G)
+    forest.set_lost(member, True)
+    assert group.bound == 1
+
+
+def test_a_member_that_succeeded_counts_for_the_group_that_was_created_again_once_that_ran():
+    forest = Forest()
+    forest.put_group(a_gang("g", 1))
+    forest.put_member(a_pod("g-0", "g", node="n0", phase="Succeeded"), G)
+    forest.remove_group(G)
+    group = forest.put_group(a_gang("g", 1))
+    assert group.bound == 0
+    group.scheduled_once = True
+    assert group.bound == 1
+
+
 def test_a_pod_that_names_another_group_leaves_the_first():
     forest = Forest()
     forest.put_member(a_pod("x", "g"), G)
@@ -199,3 +228,128 @@ def test_a_group_that_was_never_seen_cannot_be_removed():
 def test_the_minimum_is_that_of_the_gang_policy_or_one():
     groups = [a_gang("g", 3), a_basic("b"), a_composite("c", 2), a_composite("d", None)]
     assert [minimum_of(group) for group in groups] == [3, 1, 2, 1]
+
+
+# --- counters of trees -----------------------------------------------------------------------------
+
+
+def walked_counts(group: Group) -> GroupCounts:
+    """What a group adds to its parent, found by walking its whole subtree."""
+    below = [walked_counts(child) for child in group.children.values() if not child.cyclic]
+    if group.is_leaf:
+        confirmed = group.bound - sum(1 for member in group.running.values() if member.assumed)
+        quorum, held = group.known >= group.minimum, group.bound >= group.minimum
+        bound, placeable = confirmed >= group.minimum, bool(group.pending)
+        leaves = (0 < group.bound < group.minimum, group.bound > 0, confirmed > 0)
+    else:
+        quorum = sum(counts.admissible for counts in below) >= group.minimum
+        held = sum(counts.has_minimum for counts in below) >= group.minimum
+        bound = sum(counts.quorum_bound for counts in below) >= group.minimum
+        placeable = any(counts.placeable for counts in below)
+        leaves = tuple(sum(counts[field] for counts in below) for field in (4, 5, 6))
+    admissible = group.exists and quorum
+    return GroupCounts(admissible, admissible and placeable, held, group.exists and bound, *leaves)
+
+
+def walked_traits(group: Group) -> Counter[Traits]:
+    if group.is_leaf:
+        counted = (group.pending, group.running, group.foreign)
+        return Counter(member.traits for members in counted for member in members.values())
+    below = [walked_traits(child) for child in group.children.values() if not child.cyclic]
+    return sum(below, Counter[Traits]())
+
+
+NAMES = st.sampled_from("abc")
+PARENTS = st.sampled_from(["", "x", "y", "z"])
+PODS = st.sampled_from([f"p{number}" for number in range(5)])
+
+
+def a_leaf_change(forest: Forest, data: st.DataObject) -> None:
+    name, parent = data.draw(NAMES), data.draw(PARENTS)
+    forest.put_group(a_gang(name, data.draw(st.integers(1, 3)), parent=parent or None))
+
+
+def a_composite_change(forest: Forest, data: st.DataObject) -> None:
+    name, parent = data.draw(st.sampled_from("xyz")), data.draw(PARENTS)
+    forest.put_group(a_composite(name, data.draw(st.integers(1, 2)), parent=parent or None))
+
+
+def a_group_removal(forest: Forest, data: st.DataObject) -> None:
+    keys = sorted(key for key, group in forest.groups.items() if group.exists)
+    if keys:
+        forest.remove_group(data.draw(st.sampled_from(keys)))
+
+
+def a_pod_change(forest: Forest, data: st.DataObject) -> None:
+    name, group = data.draw(PODS), data.draw(NAMES)
+    known = forest.members.get(a_pod(name).metadata.uid)
+    node = known.node if known is not None and known.node else data.draw(st.sampled_from(["", "n0"]))
+    phase = data.draw(st.sampled_from(["", "Succeeded", "Failed"])) if node else ""
+    pod = a_pod(name, group, node=node or None, phase=phase, priority=data.draw(st.integers(0, 1)))
+    forest.put_member(pod, EntityKey("PodGroup", "ns", group))
+
+
+def a_pod_removal(forest: Forest, data: st.DataObject) -> None:
+    if forest.members:
+        forest.remove_member(data.draw(st.sampled_from(sorted(forest.members))))
+
+
+def a_bind(forest: Forest, data: st.DataObject) -> None:
+    pending = [m for uid, m in sorted(forest.members.items()) if m.state == PENDING and not m.assumed and not m.lost]
+    if pending:
+        forest.assume([(data.draw(st.sampled_from(pending)), "n0")])
+
+
+def an_answer(forest: Forest, data: st.DataObject) -> None:
+    assumed = [member for uid, member in sorted(forest.members.items()) if member.assumed]
+    if assumed:
+        member = data.draw(st.sampled_from(assumed))
+        forest.bind_answered(member)
+        forest.forget(member)
+
+
+def a_lost_node(forest: Forest, data: st.DataObject) -> None:
+    for member in [member for uid, member in sorted(forest.members.items()) if member.pod.spec.node_name]:
+        forest.set_lost(member, data.draw(st.booleans()))
+
+
+def a_group_that_ran(forest: Forest, data: st.DataObject) -> None:
+    if forest.groups:
+        forest.groups[data.draw(st.sampled_from(sorted(forest.groups)))].set_scheduled_once()
+
+
+CHANGES = (
+    a_leaf_change,
+    a_composite_change,
+    a_group_removal,
+    a_pod_change,
+    a_pod_removal,
+    a_bind,
+    an_answer,
+    a_lost_node,
+    a_group_that_ran,
+)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.data())
+def test_the_counters_of_a_tree_are_those_that_a_walk_finds_after_any_changes(data: st.DataObject):
+    forest = Forest()
+    for change in data.draw(st.lists(st.sampled_from(CHANGES), min_size=5, max_size=40)):
+        change(forest, data)
+        for group in forest.groups.values():
+            assert group.counts == walked_counts(group), group.key
+            assert group.traits == walked_traits(group), group.key
+
+
+def test_an_event_of_a_pod_walks_no_tree():
+    scheduler = Scheduler(default_config())
+    scheduler.handle(ObjectUpdated("CompositePodGroup", a_composite("top", 20)), 0.0)
+    for number in range(20):
+        scheduler.handle(ObjectUpdated("PodGroup", a_gang(f"g{number}", 1, parent="top")), 0.0)
+        scheduler.handle(ObjectUpdated("Pod", a_pod(f"p{number}", f"g{number}")), 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Group, "ordered_children", lambda group: pytest.fail(f"{group.key.name} was walked"))
+        scheduler.handle(ObjectUpdated("Pod", a_pod("more", "g7", priority=1)), 0.0)
+        scheduler.handle(ObjectUpdated("Pod", a_pod("p7", "g7", node="n0")), 0.0)
+        scheduler.handle(ObjectDeleted("Pod", "ns", "more", a_pod("more").metadata.uid), 0.0)

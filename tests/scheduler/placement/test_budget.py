@@ -54,3 +54,13 @@ def test_a_search_run_to_its_end_gives_its_answer():
         return "found"
 
     assert run_to_end(search()) == "found"
+
+
+def test_other_work_shortens_a_slice_and_spends_nothing():
+    budget = Budget(100, slice_steps=10)
+    budget.part(50).shorten_slice(8)
+
+    budget.spend(2)
+
+    assert budget.pause_due()
+    assert budget.spent == 2

@@ -9,20 +9,14 @@ import numpy as np
 import pytest
 
 from muster.scheduler.placement.budget import Budget, run_to_end
+from muster.scheduler.planning import domain_filling, group_sets
 from muster.scheduler.planning.domain_filling import DomainFilling
-from muster.scheduler.planning.patterns import pattern_table
-from tests.build.matrices import a_leaf, a_matrix, an_instance
+from tests.build.domain_rows import rows_of
 
 
-def a_filling(rooms: list[int], groups: list[int]) -> DomainFilling:
+def a_filling(rooms: list[int], groups: list[int], steps: int = 100_000) -> DomainFilling:
     """Domains of one node and one resource; groups of so many pods of one shape."""
-    instance = an_instance(a_matrix([rooms], [[1]]), a_leaf("a", sum(groups), s0=sum(groups)))
-    table = pattern_table(instance, Budget(1000))
-    assert table is not None
-    allowed = np.ones((len(groups), len(rooms)), dtype=bool)
-    filling = DomainFilling(table, instance.nodes.copy(), np.array(groups)[:, None], allowed)
-    filling.add_weights(np.array([1]))
-    return filling
+    return DomainFilling(rows_of(rooms, groups), Budget(steps))
 
 
 def exists(rooms: list[int], groups: list[int], forbidden: tuple[int, tuple[int, ...]] | None = None) -> bool:
@@ -42,7 +36,7 @@ def test_the_answer_is_that_of_trying_everything(seed: int):
     groups = [rng.randint(1, 5) for _ in range(rng.randint(2, 6))]
     filling = a_filling(rooms, groups)
 
-    found = run_to_end(filling.fill(Budget(100_000)))
+    found = run_to_end(filling.fill())
 
     assert (found is not None) == exists(rooms, groups)
     assert filling.complete
@@ -52,23 +46,23 @@ def test_the_answer_is_that_of_trying_everything(seed: int):
 
 def test_a_set_that_is_ruled_out_is_not_proposed_again():
     filling = a_filling([5, 4], [5, 4])
-    assert run_to_end(filling.fill(Budget(1000))) is not None
+    assert run_to_end(filling.fill()) is not None
 
-    filling.forbid(0, np.array([0]))
+    filling.rows.rule_out(0, np.array([0]))
 
-    assert run_to_end(filling.fill(Budget(1000))) is None
+    assert run_to_end(filling.fill()) is None
     assert filling.complete
 
 
 def test_a_new_row_is_obeyed():
     filling = a_filling([6, 6], [3, 3])
-    found = run_to_end(filling.fill(Budget(1000)))
+    found = run_to_end(filling.fill())
     assert found is not None
     assert found[0] == found[1]
 
-    filling.room = np.vstack((filling.room, [[1, 1]]))
-    filling.load = np.vstack((filling.load, [[1, 1]]))
-    found = run_to_end(filling.fill(Budget(1000)))
+    filling.rows.room = np.column_stack((filling.rows.room, [1]))
+    filling.rows.load = np.column_stack((filling.rows.load, [1]))
+    found = run_to_end(filling.fill())
 
     assert found is not None
     assert found[0] != found[1]
@@ -76,15 +70,55 @@ def test_a_new_row_is_obeyed():
 
 def test_equal_groups_and_equal_domains_count_once():
     filling = a_filling([4] * 12, [3] * 12 + [2])
-    budget = Budget(100_000)
 
-    assert run_to_end(filling.fill(budget)) is None
+    assert run_to_end(filling.fill()) is None
     assert filling.complete
-    assert budget.spent < 300
+    assert filling.budget.spent < 300
 
 
 def test_a_budget_that_ends_proves_nothing():
-    filling = a_filling([7, 6, 5], [4, 3, 3, 3, 2, 3])
+    filling = a_filling([7, 6, 5], [4, 3, 3, 3, 2, 3], steps=1)
 
-    assert run_to_end(filling.fill(Budget(1))) is None
+    assert run_to_end(filling.fill()) is None
     assert not filling.complete
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_groups_find_their_domains_where_hardly_anything_is_spare(seed: int):
+    rng = random.Random(seed)
+    homes = [[rng.randint(11, 39) for _ in range(rng.randint(1, 4))] for _ in range(12)]
+    groups = [group for home in homes for group in home]
+    rng.shuffle(groups)
+    rooms = [sum(home) for home in homes]
+    filling = a_filling(rooms, groups)
+
+    found = run_to_end(filling.fill())
+
+    assert found is not None
+    assert np.bincount(found, weights=groups, minlength=len(rooms)).tolist() == rooms
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_prices_alone_never_refute_what_exists(seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(domain_filling, "FIRST_STATES", -10_000)  # nothing is tried before groups are priced
+    rng = random.Random(seed)
+    rooms = [rng.randint(3, 9) for _ in range(4)]
+    groups = [rng.randint(1, 5) for _ in range(6)]
+    filling = a_filling(rooms, groups)
+
+    found = run_to_end(filling.fill())
+
+    assert found is None
+    if filling.complete:
+        assert not exists(rooms, groups)
+
+
+def test_domains_with_too_many_sets_are_filled_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(group_sets, "MOST_SETS", 3)
+    rooms, groups = [30, 29, 28], [9, 8, 7, 6, 5, 5, 5, 6, 7, 8, 9, 4]
+    filling = a_filling(rooms, groups)
+
+    found = run_to_end(filling.fill())
+
+    assert found is not None
+    assert (np.bincount(found, weights=groups, minlength=3) <= rooms).all()

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from muster.scheduler.placement.budget import Budget, run_to_end
+from muster.scheduler.planning import patterns
 from muster.scheduler.planning.exact import Answer, BudgetSpent, DualCertificate, Exhausted, decide, weight_of_need
 from muster.scheduler.planning.first_fit import pack
 from muster.scheduler.planning.packing_instance import PackingInstance
+from muster.scheduler.planning.patterns import pattern_table
 from tests.build.matrices import a_leaf, a_matrix, an_instance, is_sound
 
 
@@ -191,3 +193,29 @@ def test_rounded_fractions_spare_the_search_of_large_instances():
     assert is_sound(instance, placed)
     assert placed.sum(axis=1).tolist() == [30, 40, 55]
     assert budget.spent < 800
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_too_many_patterns_are_searched_in_part_and_prove_nothing(seed: int, monkeypatch: pytest.MonkeyPatch):
+    rng = random.Random(seed)
+    counts = {"s0": 12, "s1": 9, "s2": 6}
+    free = [[rng.randint(14, 20) for _ in range(6)]]
+    instance = an_instance(a_matrix(free, [[2], [3], [5]]), a_leaf("a", sum(counts.values()), **counts))
+    whole = pattern_table(instance, Budget(10_000))
+    assert whole is not None
+    # Too many for a complete table, few enough for one of some of them.
+    monkeypatch.setattr(patterns, "MOST_PATTERNS", len(whole.table) - 1)
+    assert pattern_table(instance, Budget(10_000)) is None
+    some = pattern_table(instance, Budget(10_000), 2)
+    assert some is not None
+    assert {tuple(each) for each in some.table.tolist()} <= {tuple(each) for each in whole.table.tolist()}
+
+    answer = decided(instance, Budget(10_000))
+
+    if isinstance(answer, np.ndarray):
+        assert is_sound(instance, answer)
+        assert answer.sum(axis=1).tolist() == list(counts.values())
+    else:
+        assert isinstance(answer, BudgetSpent | DualCertificate)
+        if isinstance(answer, DualCertificate):
+            assert sum(map(sum, free)) < 2 * 12 + 3 * 9 + 5 * 6, "only what is counted without patterns"

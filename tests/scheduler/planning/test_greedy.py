@@ -132,6 +132,18 @@ def test_a_minimum_that_does_not_fit_is_undone_as_a_whole():
         assert (scene.cluster.used == before).all()
 
 
+def test_once_too_few_children_are_left_no_further_one_is_tried(monkeypatch: pytest.MonkeyPatch):
+    scene = slots(3)
+    too_large, small = scene.uniform("large", 4), [scene.uniform(f"small{i}", 1) for i in range(3)]
+    placed: list[int] = []
+    place = PartialPlacement.place_best
+    monkeypatch.setattr(PartialPlacement, "place_best", lambda *args: placed.append(1) or place(*args))
+    with a_planner(scene) as greedy:
+        assert not greedy.place_minimum(scene.composite("all", too_large, *small), None)
+        assert len(placed) == 1, "the hardest child comes first, and all are needed"
+        assert greedy.place_minimum(scene.composite("most", too_large, *small, min_groups=3), None)
+
+
 def test_a_large_gang_without_room_is_refused_by_counting_before_any_pod_is_placed(monkeypatch: pytest.MonkeyPatch):
     scene = slots(20)
     with a_planner(scene) as greedy:

@@ -9,7 +9,7 @@ from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.verdict import CountingProof, ExhaustionProof, Infeasible, Shortage, WeightProof
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.partial_placement import PartialPlacement
-from muster.scheduler.planning.shortages import NEAREST, ShortageFinder, excluded
+from muster.scheduler.planning.shortages import MOST_CHILDREN, NEAREST, ShortageFinder, excluded
 from muster.scheduler.planning.tree_search import NotFound
 from tests.build.cluster import evaluator_of
 from tests.build.objects import BLOCK, RACK, ZONE, a_node, a_pod, apart
@@ -105,6 +105,15 @@ def test_finding_shortages_leaves_the_placement_as_it_was():
         assert finder.shortages(tree, None)
         assert finder.placement.count == 0
         assert (scene.cluster.used == before).all()
+
+
+def test_only_some_of_many_children_are_described():
+    scene = slots(1)
+    tree = scene.composite("root", *(scene.uniform(f"g{i}", 2) for i in range(3 * MOST_CHILDREN)))
+    with a_finder(scene) as finder:
+        found = finder.shortages(tree, None)
+
+    assert len({short.group for short in found}) == MOST_CHILDREN + 1
 
 
 def test_the_nearest_domains_come_first_and_not_more_than_a_few():

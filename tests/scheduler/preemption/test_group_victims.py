@@ -11,7 +11,7 @@ from muster.scheduler.cycle.evaluate import request_of
 from muster.scheduler.placement.request import GroupRequest, leaves, shapes_of
 from muster.scheduler.preemption import group_victims
 from muster.scheduler.preemption.group_victims import GroupVictims
-from muster.scheduler.preemption.seat_victims import VictimSelection
+from muster.scheduler.preemption.victim_selection import VictimSelection
 from tests.build.objects import BLOCK, RACK, a_composite, a_gang, a_node, a_pod, pods
 from tests.build.preemption import HIGH, LOW, Evictions, with_lows
 from tests.build.scheduler import TestWorld, a_world

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from muster.scheduler.preemption.seat_victims import SeatVictims, VictimSelection, count
+from muster.scheduler.preemption.seat_victims import SeatVictims, count
 from muster.scheduler.preemption.supply import CountableShape
+from muster.scheduler.preemption.victim_selection import VictimSelection
 from tests.build.objects import a_basic, a_budget, a_gang, a_node, a_pod, pods
 from tests.build.preemption import HIGH, LOW, Evictions, a_tree, with_lows
 from tests.build.scheduler import TestWorld, a_world
@@ -144,16 +145,12 @@ def test_a_budget_that_is_used_up_makes_its_pods_cost_more():
     assert len(choice.selection.chosen) == 2
 
 
-def test_once_a_gang_is_broken_its_other_members_break_nothing_more():
-    world = a_world([a_node("n0", cpu=9)])
-    world.add(a_gang("g", 2, priority=LOW), *(a_pod(f"g-{i}", "g", priority=LOW, node="n0") for i in range(3)))
-    choice = Choice(world)
-    first, second, third = (choice.number(f"g-{i}") for i in range(3))
-
-    assert not choice.selection.evict(first)
-    assert choice.selection.cost(second)[2] == 1
-    assert choice.selection.evict(second)
-    assert choice.selection.cost(third)[2] == 0
+def test_nobody_is_counted_twice_whose_cost_changed_meanwhile():
+    world = a_world([a_node(f"n{i}", cpu=1) for i in range(4)])
+    for gang, nodes in (("a", "n0 n1"), ("b", "n2 n3")):
+        members = [a_pod(f"{gang}-{node}", gang, priority=LOW, node=node) for node in nodes.split()]
+        world.add(a_gang(gang, 2, priority=LOW), *members)
+    assert Choice(world).select(3) == ["a-n0", "a-n1", "b-n2"]
 
 
 def test_members_of_a_broken_gang_are_taken_before_another_breaks():

@@ -10,7 +10,7 @@ from muster.scheduler.cycle.evaluate import request_of
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
 from muster.scheduler.preemption.select import NO_VICTIMS, select_victims
-from tests.build.objects import RACK, a_budget, a_composite, a_gang, a_node, a_pod, near, pods
+from tests.build.objects import HOSTNAME, RACK, a_budget, a_composite, a_gang, a_node, a_pod, apart, near, pods
 from tests.build.preemption import HIGH, LOW, Evictions, a_tree, with_lows
 from tests.build.scheduler import TestWorld, a_world
 
@@ -71,6 +71,23 @@ def test_the_company_that_the_preemptor_needs_is_spared():
     world.add(a_pod("vip", priority=HIGH, affinity=near)).run()
     assert world.evicted() == ["low"]
     assert world.bound("vip") == {"vip": "n0"}
+
+
+def test_a_pod_leaves_whose_own_anti_affinity_keeps_the_preemptor_away():
+    world = with_lows(a_world([a_node("n0", cpu=2)]), ("low", "n0", 1), affinity=apart(HOSTNAME, app="new"))
+    world.add(a_pod("new", priority=HIGH, labels={"app": "new"})).run()
+    assert (world.evicted(), world.bound()) == (["low"], {"new": "n0"})
+
+
+def test_company_that_is_leaving_anyway_is_none():
+    world = with_lows(a_world([a_node("n0", cpu=2), a_node("n1", cpu=2)]), ("a", "n0", 1), ("b", "n1", 1))
+    world.slow_victims = True
+    world.add(*[a_pod(f"x-{node}", node=node, priority=HIGH, labels={"app": "x"}) for node in ("n0", "n1")])
+    world.terminate("x-n0")
+    world.terminate("a")
+    world.add(a_pod("new", priority=HIGH, affinity=near(HOSTNAME, app="x"))).run()
+    assert world.evicted() == ["b"]
+    assert world.pod("new").status.nominated_node_name == "n1"
 
 
 def test_nobody_leaves_when_no_rack_can_hold_the_gang():

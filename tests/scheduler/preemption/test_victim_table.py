@@ -57,6 +57,6 @@ def test_other_numbers_leave_the_victims_as_they_are():
 def test_cheapest_first_is_the_order_of_single_costs_and_keys(case: Case):
     found = Evictions(case.world(), below=HIGH)
     costs = [found.cost.single(victim) for victim in found.victims]
-    assert found.costs == costs
+    assert [found.costs[number] for number in range(len(costs))] == costs
     order = [(cost, victim.key) for cost, victim in zip(costs, found.victims, strict=True)]
     assert order == sorted(order)

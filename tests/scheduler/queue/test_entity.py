@@ -148,4 +148,4 @@ def test_an_outcome_is_its_reason_and_its_message():
 
     entity.set_outcome("Unschedulable", "0 of 3")
 
-    assert (entity.verdict, entity.message) == ("Unschedulable", "0 of 3")
+    assert (entity.reason, entity.message) == ("Unschedulable", "0 of 3")

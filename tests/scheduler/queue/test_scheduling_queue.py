@@ -182,7 +182,7 @@ def test_a_timer_of_an_entity_that_moved_on_is_void():
     queue = queue_of(a_root("a"))
     entity = queue.entities[EntityKey("PodGroup", "ns", "a")]
     fail(queue, entity, RequeueHints(), 0.0)
-    queue.retry(entity)
+    queue.back_off(entity, 10.0)
     queue.set_incomplete(entity)
     queue.flush_timers(1000.0)
     assert entity.state is EntityState.INCOMPLETE

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from muster.api.devices import ResourceClaimStatus
 from muster.scheduler.interface.decisions import RecordEvent
 from muster.scheduler.interface.keys import ObjectRef
 from muster.scheduler.runtime.config import default_config
 from muster.scheduler.simulation import simulate
 from muster.scheduler.simulation.simulate import Simulation
 from muster.scheduler.simulation.snapshot import Snapshot, scheduler_of
-from tests.build.objects import a_gang, a_node, a_pod, pods
+from tests.build.devices import DRIVER, a_class, a_gpu_pod, gpus_of, own_claim
+from tests.build.objects import a_gang, a_node, a_pod, of, pods
 
 
 def simulated(*objects: Any) -> Simulation:
@@ -59,3 +62,16 @@ def test_a_simulation_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(simulate, "MOST_CYCLES", 5)
     with pytest.raises(RuntimeError, match="did not end after 5 cycles"):
         found.run()
+
+
+def test_victims_give_their_devices_back_at_once():
+    result = {"request": "r", "driver": DRIVER, "pool": "n0", "device": "gpu-0"}
+    status = {
+        "allocation": {"devices": {"results": [result]}},
+        "reservedFor": [{"resource": "pods", "name": "low", "uid": "pod-low"}],
+    }
+    held = msgspec.structs.replace(own_claim("low"), status=of(ResourceClaimStatus, status))
+    low, high = a_gpu_pod("low", node="n0", priority=1), a_gpu_pod("high", priority=5)
+    found = simulated(a_node("n0", cpu=8), a_class("gpu"), gpus_of("n0", 1), held, own_claim("high"), low, high)
+    assert names(found.victims) == ["low"]
+    assert names(found.placed) == ["high"]

@@ -33,8 +33,8 @@ class State:
 
     def assume(self) -> Member:
         """Assume all pods; the first of them."""
-        shapes = [self.all.shape_of(member) for member in self.members]
-        self.assumed.assume([(m, s.footprint, "n0") for m, s in zip(self.members, shapes, strict=True)])
+        footprints = [self.all.shape_of(member).footprint for member in self.members]
+        self.assumed.assume(self.members, footprints, ["n0" for _ in self.members])
         return self.members[0]
 
     def show(self, member: Member) -> None:
@@ -62,7 +62,7 @@ def bound(pod: types.Pod) -> types.Pod:
 
 def has_record(state: State, member: Member) -> bool:
     """Whether a pod is still on record: a pod that is not may be assumed again."""
-    return member.uid in state.assumed._pods
+    return member.uid in state.assumed._unconfirmed or member.uid in state.assumed._unanswered
 
 
 # --- assume ----------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_a_forgotten_pod_gives_its_room_back_and_signals_it():
 
 
 def _names_pod_gone(plugin: Any) -> bool:
-    return cluster_events.POD_GONE in plugin.requeue_events and plugin.name not in TERM_PLUGINS
+    return cluster_events.POD_GONE in plugin.gains and plugin.name not in TERM_PLUGINS
 
 
 def test_a_bind_is_in_flight_until_it_is_answered_even_if_the_pod_is_forgotten():

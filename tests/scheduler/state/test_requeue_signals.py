@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muster.scheduler.cache.footprints import Footprint
 from muster.scheduler.interface import cluster_events
 from muster.scheduler.runtime.profile import default_profile
 from muster.scheduler.state.requeue_signals import TERM_PLUGINS, RequeueSignals
@@ -12,7 +13,7 @@ from tests.build.objects import a_pod
 
 
 def plugins_that_name(*events: str) -> set[str]:
-    named = {plugin.name for plugin in default_profile().filters if plugin.requeue_events & set(events)}
+    named = {plugin.name for plugin in default_profile().filters if plugin.gains & set(events)}
     assert named, f"no plugin names {events}"
     return named
 
@@ -55,9 +56,12 @@ def test_stamps_increase_and_an_equal_change_is_one_entry_with_the_latest():
     assert signals.stamp > first
 
 
+def a_footprint() -> Footprint:
+    return evaluator_of(a_cluster()).shape(a_pod("x"), default_profile()).footprint
+
+
 def test_a_pod_is_one_entry_by_its_footprint():
-    cluster, signals = a_cluster(), some_signals()
-    footprint = evaluator_of(cluster).shape(a_pod("x"), default_profile()).footprint
+    footprint, signals = a_footprint(), some_signals()
     signals.pod(footprint)
     signals.pod(footprint)
     assert signals.pods == {footprint: signals.stamp}
@@ -71,7 +75,7 @@ def test_a_pod_is_one_entry_by_its_footprint():
         (lambda s: s.pod_gone(1, 5, awaited=False), True, {4, 5}),  # 6 could have evicted it
         (lambda s: s.pod_gone(1, 5, awaited=True), True, set()),  # its room was counted on
         (lambda s: s.pod_leaving(1, 5), False, {4, 5}),
-        (lambda s: s.evictable(1, 5), False, {6}),
+        (lambda s: s.evictable(1, 5, a_footprint()), False, {6}),
         (lambda s: s.nomination_cleared(1, 5), True, {4, 5}),
     ],
 )
@@ -92,3 +96,20 @@ def test_what_was_collected_is_dropped_and_the_log_of_slots_stays():
     assert not signals.pending
     assert changed is not None
     assert changed.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(("priority", "preempts", "found"), [(6, True, True), (5, True, False), (6, False, False)])
+def test_a_pod_that_can_be_evicted_concerns_the_terms_of_preemptors_of_higher_priority(
+    priority: int, preempts: bool, found: bool
+):
+    footprint, signals = a_footprint(), some_signals()
+    signals.evictable(1, 5, footprint)
+    assert signals.pods_since(0, priority, preempts=preempts) == ([footprint] if found else [])
+    assert signals.pods_since(signals.stamp, priority, preempts=preempts) == [], "it is known already"
+
+
+def test_a_pod_that_came_or_went_concerns_the_terms_of_everybody():
+    footprint, signals = a_footprint(), some_signals()
+    signals.pod(footprint)
+    assert signals.pods_since(0, -5, preempts=False) == [footprint]
+    assert signals.pods_since(signals.stamp, -5, preempts=False) == []

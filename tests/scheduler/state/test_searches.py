@@ -20,7 +20,7 @@ def a_search(name: str) -> KeptSearch:
         return NotFound(complete=False)
 
     request = PodGroupRequest(a_key(name), minimum=1, bound=0, members=())
-    return KeptSearch(a_key(name), PausedSearch(request, search(), Budget(10), ()), asked=(), gains=0)
+    return KeptSearch(a_key(name), PausedSearch(request, search(), Budget(10), ()), asked=(), gains=0, version=0)
 
 
 def test_slices_go_round():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from muster.scheduler.groups.forest import Forest
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.status import waiting
@@ -41,6 +43,14 @@ def test_a_gang_waits_for_its_members():
     assert waits(a_forest(a_gang("top", 3), a_pod("p", "top"))) == {
         "top": (waiting.FOR_MEMBERS, "1 of 3 members exist")
     }
+
+
+def test_a_group_waits_for_the_priority_of_the_class_it_names():
+    gang = a_gang("top", 1)
+    named = msgspec.structs.replace(gang.spec, priority_class_name="gold", priority=None)
+    forest = a_forest(msgspec.structs.replace(gang, spec=named), a_pod("p", "top"))
+    text = "PriorityClass gold has not given top its priority yet; it may not exist"
+    assert waits(forest) == {"top": (waiting.FOR_PRIORITY, text)}
 
 
 def test_a_group_that_no_pod_joined_yet_has_nothing_to_report():

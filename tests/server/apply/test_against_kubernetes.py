@@ -21,6 +21,7 @@ import pytest
 from muster.api.errors import ApiError
 from muster.server import fields, schema
 from muster.server.apply import managed, merge
+from muster.server.apply.object_schema import MessageSchema
 from muster.server.json_bodies import decode_json
 from muster.server.patch import json_patch, merge_patch, strategic
 
@@ -224,7 +225,7 @@ def bare(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def owned_after(old: Any, new: dict[str, Any], manager: str) -> dict[Any, Any]:
-    entries = managed.update(old, bare(new), DEPLOYMENT, manager=manager, api_version="apps/v1", now=NOW)
+    entries = managed.update(old, bare(new), MessageSchema(DEPLOYMENT), manager=manager, api_version="apps/v1", now=NOW)
     return {(entry["manager"], entry["operation"]): entry["fieldsV1"] for entry in entries}
 
 
@@ -270,7 +271,7 @@ def test_applies_their_owners_and_their_conflicts_are_the_same(kubernetes: Kuber
             ours: Any = merge(
                 fields.canonicalise(live, DEPLOYMENT),
                 config,
-                DEPLOYMENT,
+                MessageSchema(DEPLOYMENT),
                 manager=manager,
                 api_version="apps/v1",
                 now=NOW,

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from muster.api.errors import ApiError
 from muster.server import fields, schema
 from muster.server.apply import check_options, managed, merge
+from muster.server.apply.object_schema import MessageSchema
 
 DEPLOYMENT = schema.kind("apps", "v1", "Deployment")
 POD = schema.kind("", "v1", "Pod")
 assert DEPLOYMENT is not None
 assert POD is not None
+OF_DEPLOYMENTS, OF_PODS = MessageSchema(DEPLOYMENT), MessageSchema(POD)
 
 T0, T1 = "2026-11-15T12:00:00Z", "2026-11-15T12:00:01Z"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -31,14 +33,16 @@ def containers(*items: dict[str, Any]) -> dict[str, Any]:
 
 
 def applied(live: Any, config: Any, manager: str = "alice", **more: Any) -> dict[str, Any]:
-    result = merge(live, config, DEPLOYMENT, manager=manager, api_version="apps/v1", now=more.pop("now", T0), **more)
+    result = merge(
+        live, config, OF_DEPLOYMENTS, manager=manager, api_version="apps/v1", now=more.pop("now", T0), **more
+    )
     return fields.canonicalise(result, DEPLOYMENT)
 
 
 def written(old: Any, new: Any, manager: str = "bob", **more: Any) -> dict[str, Any]:
     new = fields.canonicalise(new, DEPLOYMENT)
     entries = managed.update(
-        old, new, DEPLOYMENT, manager=manager, api_version="apps/v1", now=more.pop("now", T0), **more
+        old, new, OF_DEPLOYMENTS, manager=manager, api_version="apps/v1", now=more.pop("now", T0), **more
     )
     return new | {"metadata": new["metadata"] | ({"managedFields": entries} if entries else {})}
 
@@ -300,10 +304,10 @@ def test_a_kind_without_a_schema_can_be_applied():
         "metadata": {"name": "x", "labels": {"a": "1"}},
         "spec": {"n": [1], "o": {"p": 1}},
     }
-    obj = merge(None, config, None, manager="alice", api_version="x/v1", now=T0)
+    obj = merge(None, config, MessageSchema(None), manager="alice", api_version="x/v1", now=T0)
 
     less = config | {"spec": {"n": [1]}, "metadata": {"name": "x"}}
-    obj = merge(obj, less, None, manager="alice", api_version="x/v1", now=T1)
+    obj = merge(obj, less, MessageSchema(None), manager="alice", api_version="x/v1", now=T1)
 
     assert obj["spec"] == {"n": [1]}
     assert "labels" not in obj["metadata"]
@@ -344,7 +348,7 @@ def test_an_update_takes_only_what_it_changed():
 def test_an_update_that_changes_nothing_changes_no_entry():
     obj = written(None, deployment(replicas=2), "bob")
 
-    again = managed.update(obj, obj, DEPLOYMENT, manager="carol", api_version="apps/v1", now=T1)
+    again = managed.update(obj, obj, OF_DEPLOYMENTS, manager="carol", api_version="apps/v1", now=T1)
 
     assert again == obj["metadata"]["managedFields"]
 
@@ -367,10 +371,10 @@ def test_what_is_not_tracked_stays_so_until_the_first_apply():
 
 def test_a_status_write_owns_status_fields_under_its_subresource():
     pod = fields.canonicalise({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}, POD)
-    pod["metadata"]["managedFields"] = managed.update(None, pod, POD, manager="bob", api_version="v1", now=T0)
+    pod["metadata"]["managedFields"] = managed.update(None, pod, OF_PODS, manager="bob", api_version="v1", now=T0)
     running = pod | {"status": {"phase": "Running"}}
 
-    entries = managed.update(pod, running, POD, manager="kubelet", api_version="v1", now=T1, subresource="status")
+    entries = managed.update(pod, running, OF_PODS, manager="kubelet", api_version="v1", now=T1, subresource="status")
 
     kubelet = entries[-1]
     assert (kubelet["manager"], kubelet["subresource"]) == ("kubelet", "status")
@@ -393,7 +397,7 @@ def test_a_client_may_reset_the_entries():
         managed.update(
             obj,
             obj | {"metadata": obj["metadata"] | {"managedFields": [{}]}},
-            DEPLOYMENT,
+            OF_DEPLOYMENTS,
             manager="bob",
             api_version="apps/v1",
             now=T1,

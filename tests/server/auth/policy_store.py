@@ -22,6 +22,7 @@ _TABLES = {
     "Pod": "pods",
     "Node": "nodes",
     "Secret": "secrets",
+    "PersistentVolume": "persistentvolumes",
 }
 
 

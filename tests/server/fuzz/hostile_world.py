@@ -6,11 +6,17 @@ The server lives through all cases of a test module: what earlier cases left beh
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
+from muster.certificates import Authority
 from muster.plane.api import Api
 from muster.server.auth.rules import Action
 from muster.server.request import ADMIN, JSON, Request, Response, User, WatchStream
@@ -27,6 +33,11 @@ _REFERENCE = {"workloadRef": {"workloadName": "w", "templateName": "t"}}
 _RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
 _ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
 _DEVICES = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "victim"}}]}}
+_ELSEWHERE = {
+    "resourceRules": [
+        {"apiGroups": ["example.org"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["things"]}
+    ]
+}
 
 # A small valid object of every kind, without its metadata.
 VALID: dict[str, Obj] = {
@@ -88,13 +99,61 @@ VALID: dict[str, Obj] = {
     "SelfSubjectRulesReview": {"spec": {"namespace": "default"}},
     "TokenReview": {"spec": {"token": "t"}},
     "Event": {},
+    "HorizontalPodAutoscaler": {
+        "spec": {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "victim"}}
+    },
+    "Ingress": {"spec": {"defaultBackend": {"service": {"name": "victim", "port": {"number": 80}}}}},
+    "IngressClass": {"spec": {"controller": "example.com/c"}},
+    "IPAddress": {"spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "victim"}}},
+    "ServiceCIDR": {"spec": {"cidrs": ["10.96.0.0/16"]}},
+    "RuntimeClass": {"handler": "h"},
+    "FlowSchema": {"spec": {"priorityLevelConfiguration": {"name": "victim"}}},
+    "PriorityLevelConfiguration": {"spec": {"type": "Exempt"}},
+    "MutatingAdmissionPolicy": {
+        "spec": {
+            "matchConstraints": _ELSEWHERE,
+            "reinvocationPolicy": "Never",
+            "mutations": [
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'test', path: '/a', value: 1}]"}}
+            ],
+        }
+    },
+    "MutatingAdmissionPolicyBinding": {"spec": {"policyName": "victim"}},
+    "ValidatingAdmissionPolicy": {"spec": {"matchConstraints": _ELSEWHERE, "validations": [{"expression": "true"}]}},
+    "ValidatingAdmissionPolicyBinding": {"spec": {"policyName": "victim", "validationActions": ["Deny"]}},
 }
+
+
+def a_signing_request() -> str:
+    """A request for a certificate, as JSON holds it."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "victim")])
+    built = x509.CertificateSigningRequestBuilder().subject_name(name)
+    made = built.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    return base64.b64encode(made.public_bytes(serialization.Encoding.PEM)).decode()
 
 
 def a_valid(kind: Kind, name: str = "victim") -> Obj:
     """An object that the server takes."""
     metadata: Obj = {"name": name, "labels": LABELS}
     body = VALID.get(kind.kind, {})
+    if kind.kind == "CustomResourceDefinition":
+        metadata["name"] = f"{name}s.example.com"
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        names = {"plural": f"{name}s", "kind": name.capitalize()}
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+        body = {"spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": versions}}
+    if kind.kind == "IPAddress":
+        metadata["name"] = "10.96.0.1" if name == "victim" else "10.96.0.2"
+    if kind.kind == "APIService":
+        metadata["name"] = f"v1.{name}.example.com"
+        body = {
+            "spec": {"group": f"{name}.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
+        }
+    if kind.kind == "CertificateSigningRequest":
+        spec = {"request": a_signing_request(), "signerName": "example.com/s", "usages": ["client auth"]}
+        body = {"spec": spec}
+    if kind.kind == "ClusterTrustBundle":
+        body = {"spec": {"trustBundle": Authority.create().pem.decode()}}
     if kind.kind == "Event":
         place = {"kind": "Pod", "namespace": "default", "name": "victim"}
         event: Obj = {"regarding": place, "eventTime": "2026-01-01T00:00:00.000000Z", "action": "a", "reason": "r"}

@@ -10,11 +10,14 @@ import lightkube
 import pytest
 from kubernetes.client.exceptions import ApiException
 from lightkube.core.exceptions import ApiError
+from lightkube.generic_resource import create_namespaced_resource
 from lightkube.models.core_v1 import Container, PodSpec
 from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod
 from lightkube.types import PatchType
+from tests.server.custom_resources.custom_api import a_definition, a_version, a_widget
 
 from muster.api.resources import PODS
 from muster.testing import Cluster, a_node, a_pod
@@ -63,6 +66,20 @@ def test_the_official_client_creates_reads_changes_and_deletes(official: kuberne
     with pytest.raises(ApiException) as caught:
         core.read_namespaced_pod("p", "default")
     assert caught.value.status == 404
+
+
+def test_the_official_client_defines_a_kind_and_uses_it(official: kubernetes.client.ApiClient) -> None:
+    definitions = kubernetes.client.ApiextensionsV1Api(official)
+    definitions.create_custom_resource_definition(a_definition(a_version(spec={"size": {"type": "integer"}})))
+    custom = kubernetes.client.CustomObjectsApi(official)
+    where = ("example.com", "v1", "default", "widgets")
+    custom.create_namespaced_custom_object(*where, a_widget(spec={"size": 1}))
+    assert custom.patch_namespaced_custom_object(*where, "w", {"spec": {"size": 2}})["spec"] == {"size": 2}
+    assert [each["kind"] for each in custom.list_namespaced_custom_object(*where)["items"]] == ["Widget"]
+    with pytest.raises(ApiException) as caught:
+        custom.create_namespaced_custom_object(*where, a_widget("x", spec={"size": "big"}))
+    assert caught.value.status == 422
+    custom.delete_namespaced_custom_object(*where, "w")
 
 
 def test_the_official_client_watches(muster_https: Cluster, official: kubernetes.client.ApiClient) -> None:
@@ -193,3 +210,17 @@ def test_lightkube_scales_and_sets_status(light: lightkube.Client) -> None:
     light.create(Node.from_dict(a_node("n1")))
     status = light.patch(Node.Status, "n1", {"status": {"allocatable": {"cpu": "7"}}})
     assert status.status.allocatable["cpu"] == "7"
+
+
+def test_lightkube_defines_a_kind_and_uses_it(light: lightkube.Client) -> None:
+    light.create(CustomResourceDefinition.from_dict(a_definition(a_version(spec={"size": {"type": "integer"}}))))
+    Widget = create_namespaced_resource("example.com", "v1", "Widget", "widgets")
+    light.create(Widget(a_widget(spec={"size": 1})), namespace="default")
+
+    light.patch(Widget, "w", {"spec": {"size": 2}}, namespace="default", patch_type=PatchType.MERGE)
+    light.apply(Widget(a_widget("applied", spec={"size": 3})), namespace="default", field_manager="test")
+
+    assert [(each.metadata.name, each.spec["size"]) for each in light.list(Widget, namespace="default")] == [
+        ("applied", 3),
+        ("w", 2),
+    ]

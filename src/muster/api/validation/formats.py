@@ -13,11 +13,13 @@ SUBDOMAIN_LIMIT = 253
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_RFC_1035_LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = rf"({_QUALIFIED})?"
 
 _label = re.compile(_LABEL)
 _subdomain = re.compile(_SUBDOMAIN)
+_rfc_1035_label = re.compile(_RFC_1035_LABEL)
 _qualified = re.compile(_QUALIFIED)
 _value = re.compile(_VALUE)
 
@@ -27,6 +29,10 @@ _LABEL_RULE = (
 )
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    "and end with an alphanumeric character"
+)
+_RFC_1035_LABEL_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character"
 )
 _QUALIFIED_RULE = (
@@ -58,6 +64,14 @@ def dns_label(text: str) -> list[str]:
     if not _label.fullmatch(text):
         dotted = _subdomain.fullmatch(text) is not None
         found.append("must not contain dots" if dotted else taught(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
+    return found
+
+
+def rfc_1035_label(text: str) -> list[str]:
+    """A DNS label that starts with a letter: what a kind, its plural and its versions may be called."""
+    found = _over(text, LABEL_LIMIT)
+    if not _rfc_1035_label.fullmatch(text):
+        found.append(taught(_RFC_1035_LABEL_RULE, _RFC_1035_LABEL, "my-name", "abc-123"))
     return found
 
 

@@ -9,18 +9,22 @@ While a trial is open (`locked`), only the trial may change the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from muster.api.types import Node, Pod
 from muster.scheduler.cache.arrays import ChangeLog, Ints
+from muster.scheduler.cache.device_claims import Needs
+from muster.scheduler.cache.devices import Devices, Promise, TrialState
 from muster.scheduler.cache.footprints import Footprint, FootprintIndex, label_keys
 from muster.scheduler.cache.node_columns import NodeColumns
 from muster.scheduler.cache.owner_selectors import OwnerSelectors
 from muster.scheduler.cache.pod_counts import PodCounts
 from muster.scheduler.cache.volumes import Volumes
+from muster.scheduler.devices.selectors import DeviceSelectors
 from muster.scheduler.interface import cluster_events
 from muster.scheduler.interface.cluster_events import ClusterEvents
 
@@ -57,6 +61,7 @@ class Cluster(NodeColumns):
         self.pod_counts = PodCounts(self)
         self.owner_selectors = OwnerSelectors()
         self.volumes = Volumes(self)
+        self.devices = Devices(self, DeviceSelectors())
         self.usage_log = ChangeLog()
         self.node_log = ChangeLog()
         self.versions: dict[str, int] = {}
@@ -65,7 +70,7 @@ class Cluster(NodeColumns):
         self.locked = False  # a trial is open
         self._on_unknown_nodes: dict[str, dict[str, PlacedPod]] = {}
         self._uids: dict[tuple[str, str], str] = {}
-        self._footprints = FootprintIndex(self, self.pod_counts, self.add_label_keys)
+        self._footprints = FootprintIndex(self, self.pod_counts, self.add_label_keys, self.devices.claims.needs)
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -83,6 +88,8 @@ class Cluster(NodeColumns):
                 return self._selectors_changed(self.owner_selectors.set(kind, obj))
             case "PersistentVolume" | "PersistentVolumeClaim" | "StorageClass" | "CSINode":
                 return self._volumes_changed(self.volumes.set(obj))
+            case "ResourceSlice" | "ResourceClaim" | "DeviceClass" | "DeviceTaintRule":
+                return self._devices_changed(self.devices.set(obj))
             case _:
                 return cluster_events.NOTHING
 
@@ -102,6 +109,8 @@ class Cluster(NodeColumns):
                 )
             case "PersistentVolume" | "PersistentVolumeClaim" | "StorageClass" | "CSINode":
                 return self._volumes_changed(self.volumes.remove(kind, namespace, name))
+            case "ResourceSlice" | "ResourceClaim" | "DeviceClass" | "DeviceTaintRule":
+                return self._devices_changed(self.devices.remove(kind, namespace, name))
             case _:
                 return cluster_events.NOTHING
 
@@ -113,17 +122,23 @@ class Cluster(NodeColumns):
     def assume_many(self, placements: Iterable[tuple[Pod, Footprint, str]]) -> None:
         """`assume` for pods whose footprints are known: one addition for all pods of a footprint on a node."""
         self._check_unlocked()
-        added: dict[Footprint, dict[int, int]] = {}
+        added: dict[Footprint, list[int]] = {}
         for pod, footprint, node in placements:
             slot = self.index.get(node, -1)
             if slot < 0 or footprint.claims or pod.metadata.deletion_timestamp is not None:
                 self.assume(pod, node)  # claims are promised volumes in turn; the others are counted differently
                 continue
             placed = self._register(pod, footprint, node, slot, assumed=True)
-            self.pods_by_slot.setdefault(slot, {})[pod.metadata.uid] = placed
-            counts = added.setdefault(footprint, {})
-            counts[slot] = counts.get(slot, 0) + 1
-        for footprint, counts in added.items():
+            if slot in self.pods_by_slot:
+                self.pods_by_slot[slot][pod.metadata.uid] = placed
+            else:
+                self.pods_by_slot[slot] = {pod.metadata.uid: placed}
+            if footprint in added:
+                added[footprint].append(slot)
+            else:
+                added[footprint] = [slot]
+        for footprint, slots in added.items():
+            counts = Counter(slots)
             self.add_usage_many(footprint, np.array(list(counts)), np.array(list(counts.values())))
 
     def forget(self, uid: str) -> None:
@@ -195,6 +210,9 @@ class Cluster(NodeColumns):
         meta = placed.pod.metadata
         if self._uids.get((meta.namespace, meta.name)) == uid:
             del self._uids[(meta.namespace, meta.name)]
+        if placed.pod.spec.resource_claims:
+            self.devices.forget(placed.pod)
+            self.versions["devices"] = self.devices.version
         if placed.slot < 0:
             _remove_from(self._on_unknown_nodes, placed.node, uid)
             return cluster_events.NOTHING
@@ -238,6 +256,29 @@ class Cluster(NodeColumns):
         self.volumes.promised.restore(state)
         self.versions["promised volumes"] = self.volumes.promised.version
 
+    def promise_devices(self, chosen: Mapping[tuple[str, str], Promise]) -> None:
+        """Count on devices that were chosen for claims."""
+        self.devices.promise(chosen)
+        for promise in chosen.values():
+            if promise.node in self.index:
+                self.usage_log.add(self.index[promise.node])
+        self.versions["devices"] = self.devices.version
+
+    def try_devices(self, needs: Needs, slot: int, count: int) -> None:
+        """Count on devices for pods that are tried on a node (no longer, below 0)."""
+        self.devices.try_on(needs, slot, count)
+        self.versions["devices"] = self.devices.version
+
+    def restore_devices(self, state: TrialState) -> None:
+        """Set the devices that are counted on to an earlier state."""
+        self.devices.restore(state)
+        self.versions["devices"] = self.devices.version
+
+    def evict_devices(self, placed: PlacedPod, count: int) -> None:
+        """Take the devices of a pod away that a trial evicts (give them back, above 0)."""
+        self.devices.evict(placed.pod, count)
+        self.versions["devices"] = self.devices.version
+
     def _use_claims(self, footprint: Footprint, slot: int, count: int) -> None:
         self.volumes.add_users(footprint.label_class.namespace, footprint.claims, slot, count)
         self.versions["promised volumes"] = self.volumes.promised.version
@@ -249,6 +290,7 @@ class Cluster(NodeColumns):
         if found:
             slot = self.index[node.metadata.name]
             self.versions["images"] = self.images_version
+            self.devices.nodes.forget(slot)
             self.node_log.add(slot)
             self.usage_log.add(slot)
             if cluster_events.NODE_ADDED in found:
@@ -300,6 +342,15 @@ class Cluster(NodeColumns):
         self.versions["storage"] = self.versions.get("storage", 0) + 1
         self.versions["promised volumes"] = self.volumes.promised.version
         return frozenset((cluster_events.STORAGE,))
+
+    def _devices_changed(self, slots: set[int] | None) -> ClusterEvents:
+        """Devices of these nodes changed, or of all."""
+        if slots is None:
+            self.devices.version += 1
+        for slot in slots or ():
+            self.usage_log.add(slot)
+        self.versions["devices"] = self.devices.version
+        return frozenset((cluster_events.DEVICES,)) if slots is None or slots else cluster_events.NOTHING
 
     def add_label_keys(self, keys: Iterable[str]) -> None:
         """Distinguish pods by these label keys from now on, because a selector reads them."""

@@ -20,6 +20,7 @@ from msgspec.structs import force_setattr
 
 from muster.api.types import Affinity, Container, Pod, PodAffinityTerm, PodSpec, Quantities, Volume
 from muster.scheduler.cache.arrays import Ints
+from muster.scheduler.cache.device_claims import Needs
 from muster.scheduler.cache.node_columns import PODS, NodeColumns, amount, is_counted
 from muster.scheduler.cache.pod_counts import LabelClass, PodCount, PodCounts
 from muster.scheduler.cache.pod_terms import PodTerm, affinity_term, requirements_of
@@ -104,10 +105,16 @@ class PodRequirements:
 class Footprint:
     """What one pod adds to its node. `vector` holds its request for each resource row, and 1 in the row of pods."""
 
-    __slots__ = ("__weakref__", "carried", "claims", "label_class", "nonzero", "pod", "requirements", "vector")
+    __slots__ = ("__weakref__", "carried", "claims", "label_class", "needs", "nonzero", "pod", "requirements", "vector")
 
     def __init__(
-        self, requirements: PodRequirements, label_class: LabelClass, pod: Pod, columns: NodeColumns, counts: PodCounts
+        self,
+        requirements: PodRequirements,
+        label_class: LabelClass,
+        pod: Pod,
+        columns: NodeColumns,
+        counts: PodCounts,
+        needs: Needs | None,
     ) -> None:
         self.requirements = requirements
         self.label_class = label_class
@@ -116,6 +123,7 @@ class Footprint:
             counts.carrying(what) for what in (*carried_terms(pod), *requirements.ports, *requirements.disks)
         )
         self.claims = claim_names(pod)
+        self.needs = needs  # of devices
         rows = {columns.resource_row(name): size for name, size in requirements.amounts.items()}
         self.vector: Ints = np.zeros(max(PODS, *rows, PODS) + 1, dtype=np.int64)
         for row, size in rows.items():
@@ -131,13 +139,18 @@ class FootprintIndex:
     """
 
     def __init__(
-        self, columns: NodeColumns, counts: PodCounts, add_label_keys: Callable[[Iterable[str]], None]
+        self,
+        columns: NodeColumns,
+        counts: PodCounts,
+        add_label_keys: Callable[[Iterable[str]], None],
+        needs_of: Callable[[Pod], Needs | None],
     ) -> None:
         self._columns = columns
         self._counts = counts
         self._add_label_keys = add_label_keys
+        self._needs_of = needs_of
         self._requirements: WeakValueDictionary[bytes, PodRequirements] = WeakValueDictionary()
-        self._footprints: WeakValueDictionary[tuple[bytes, int], Footprint] = WeakValueDictionary()
+        self._footprints: WeakValueDictionary[tuple[bytes, int, Needs | None], Footprint] = WeakValueDictionary()
 
     def requirements(self, pod: Pod) -> PodRequirements:
         key = _requirements_key(pod)
@@ -160,10 +173,12 @@ class FootprintIndex:
 
     def _of(self, requirements: PodRequirements, pod: Pod) -> Footprint:
         label_class = self._counts.class_of(pod.metadata.namespace, pod.metadata.labels)
-        key = (requirements.key, id(label_class))
+        needs = self._needs_of(pod) if pod.spec.resource_claims else None
+        key = (requirements.key, id(label_class), needs)
         found = self._footprints.get(key)
         if found is None:
-            found = self._footprints[key] = Footprint(requirements, label_class, pod, self._columns, self._counts)
+            found = Footprint(requirements, label_class, pod, self._columns, self._counts, needs)
+            self._footprints[key] = found
         return found
 
 

@@ -125,6 +125,14 @@ class RunTimes:
             self._known[pod.metadata.uid] = (pod, times)
         return times
 
+    def learn(self, pod: Pod, now: float) -> bool:
+        """Compute the times of a pod that has started, unless they are known; whether that was necessary."""
+        known = self._known.get(pod.metadata.uid)
+        if (known is not None and known[0] is pod) or started_at(pod) is None:
+            return False
+        self.of(pod, now)
+        return True
+
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._known.pop(uid, None)

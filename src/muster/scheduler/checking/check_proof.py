@@ -1,9 +1,9 @@
 """`check_proof`: whether "infeasible" is true, checked by counting and enumerating again from the API objects.
 
 A counting proof is checked by counting again, whatever it lists. A dual certificate is checked by filling every node
-with the heaviest set of pods it can take. An exhaustive search is checked by an enumeration of its own, pod by pod,
-as far as `MOST_VISITS` reaches; a larger one passes unchecked, as do searches among pods that depend on each other.
-`None` means that no fault was found.
+with the heaviest set of pods it can take (`heaviest_pods`). An exhaustive search is checked by an enumeration of its
+own, pod by pod, as far as `MOST_VISITS` reaches; a larger one passes unchecked, as do searches among pods that depend
+on each other. `None` means that no fault was found.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
+
+import numpy as np
 
 from muster.api.types import Node, Pod
 from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.checking.heaviest_pods import heaviest
 from muster.scheduler.checking.node_amounts import Amounts, amounts_of, requests
 from muster.scheduler.checking.node_rules import NodeRules, ports_conflict, ports_of
 from muster.scheduler.checking.pod_rules import RunningPods, affinity_terms, anti_terms, same_domain, spread_terms
@@ -43,7 +46,8 @@ def check_proof(
             able = next((one for one in refuted if view.may_hold(one, view.everywhere)), None)
             return None if able is None else f"counting does not rule out {able.key.name}"
         case WeightProof() as proof:
-            return view.check_weights(proof, request)
+            faults = (view.check_weights(proof, one) for one in refuted)
+            return next((fault for fault in faults if fault is not None), None)
         case ExhaustionProof():
             if view.depends_on_pods or not all(view.cannot_hold(one) for one in refuted):
                 return None if view.depends_on_pods or view.gave_up else "a placement exists"
@@ -96,6 +100,12 @@ class _View:
         self.visits = 0
         self.gave_up = False
 
+    @cached_property
+    def _expected(self) -> list[tuple[Pod, Node]]:
+        """The pods that seats are nominated for, on their nodes."""
+        nodes, names = self.cluster.node_objects, self.cluster.names
+        return [(shape.pod, nodes[names[slot]]) for shape, slot in self.nominated]
+
     @property
     def depends_on_pods(self) -> bool:
         """Whether pods of the request depend on each other beyond amounts."""
@@ -125,7 +135,10 @@ class _View:
         if known is None:
             pod, wanted = self.pods[shape], self.requests[shape]
             rules = NodeRules(pod)
-            repelling = list(self.running.repelling())
+            repelling = [
+                *self.running.repelling(),
+                *((other, node) for other, node in self._expected if anti_terms(other)),
+            ]
             known = dict[str, int]()
             for name in self.everywhere:
                 node = self.cluster.node_objects[name]
@@ -149,11 +162,12 @@ class _View:
         ports = list(ports_of(pod))
         for name in seats if ports else ():
             there = [p for e in self.cluster.pods_on(self.cluster.index[name]) for p in ports_of(e.pod)]
+            there += [p for other, node in self._expected if node.metadata.name == name for p in ports_of(other)]
             seats[name] = 0 if any(ports_conflict(a, b) for a in ports for b in there) else min(seats[name], 1)
         for term in anti_terms(pod):
             avoided = {
                 (node.metadata.labels or {}).get(term.topology_key)
-                for other, node in self.running.pods()
+                for other, node in chain(self.running.pods(), self._expected)
                 if self.running.selects(term, pod, other)
             } - {None}
             for name in seats:
@@ -213,31 +227,18 @@ class _View:
         by_id = dict(proof.weights)
         weights = {id(m.shape): by_id.get(m.shape.id, 0) for leaf in _leaves(request) for m in leaf.members}
         required = _lightest(request, by_id)
-        available = 0
-        known: dict[object, int] = {}  # nodes with equal room for the same shapes are evaluated once
-        for name in self.everywhere:
-            able = tuple(shape for shape in weights if self.seats(shape).get(name, 0) > 0 and weights[shape] > 0)
-            node = (able, tuple(self.free[name][resource] for resource in self.resources))
-            if node not in known:
-                known[node] = self._heaviest(list(able), node[1], weights)
-            available += known[node]
-            if self.gave_up:
-                return None
-        return None if available < required else f"the nodes hold {available}, only {required} is needed"
-
-    def _heaviest(self, shapes: list[int], left: tuple[int, ...], weights: dict[int, int]) -> int:
-        """The largest weight of the pods that one node can take, by trying every number of every shape."""
-        if self._visit() or not shapes:
-            return 0
-        shape, rest = shapes[0], shapes[1:]
-        wanted = self._vector(shape)
-        most = min(self.counts[shape], *(have // take for have, take in zip(left, wanted, strict=True) if take))
-        least = most if not rest else 0
-        return max(
-            n * weights[shape]
-            + self._heaviest(rest, tuple(have - n * take for have, take in zip(left, wanted, strict=True)), weights)
-            for n in range(max(0, most), max(0, least) - 1, -1)
+        shapes = [shape for shape in weights if weights[shape] > 0]
+        room = np.array([[self.free[name][resource] for resource in self.resources] for name in self.everywhere])
+        able = np.array([[self.seats(shape).get(name, 0) > 0 for shape in shapes] for name in self.everywhere])
+        found, exact = heaviest(
+            room.astype(np.int64).reshape(len(self.everywhere), len(self.resources)),
+            able.astype(np.bool_).reshape(len(self.everywhere), len(shapes)),
+            np.array([self._vector(shape) for shape in shapes], dtype=np.int64).reshape(-1, len(self.resources)),
+            np.array([weights[shape] for shape in shapes], dtype=np.int64),
+            np.array([self.counts[shape] for shape in shapes], dtype=np.int64),
         )
+        available = sum(found.tolist())
+        return None if available < required or not exact else f"the nodes hold {available}, only {required} is needed"
 
     # --- enumeration -----------------------------------------------------------------------------
 

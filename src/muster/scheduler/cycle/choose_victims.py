@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from muster.scheduler.checking.validate import validate
+from muster.scheduler.cycle.connected_pods import has_terms
 from muster.scheduler.interface.keys import ObjectRef
 from muster.scheduler.placement.budget import Budget
-from muster.scheduler.placement.request import GroupRequest, leaves
+from muster.scheduler.placement.request import GroupRequest, PendingPod, leaves
 from muster.scheduler.placement.verdict import Assignment, Placed
-from muster.scheduler.planning.plan import plan
 from muster.scheduler.preemption.resolvability import worth_preempting_for
 from muster.scheduler.preemption.result import (
     NO_VICTIMS,
@@ -25,7 +25,9 @@ from muster.scheduler.preemption.result import (
     PreemptionPlan,
 )
 from muster.scheduler.preemption.select import select_victims
+from muster.scheduler.preemption.what_if import EvictionTrial
 from muster.scheduler.queue.entity import QueuedEntity
+from muster.scheduler.runtime.trial import Trial
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 NO_NODES: Mapping[str, str] = MappingProxyType({})
@@ -46,25 +48,48 @@ def enough_is_leaving(
     leaving = state.preemptions.leaving()
     if not leaving:
         return None
-    kept = _nominated_placement(state, request, nominated)
+    what_if = EvictionTrial(
+        state.evaluator, state.nominated_against(entity), sorted(leaving), state.config.budget_steps
+    )
+    with what_if.without(()) as trial:
+        kept = _nominated_placement(trial, request, nominated)
     if kept is not None and is_valid(state, entity, request, kept, leaving):
         return PreemptionPlan(kept, (), 0)
-    with state.evaluator.trial() as trial:
-        for shape, slot in state.nominated_against(entity):
-            trial.place(shape, slot)
-        trial.evict_all(sorted(leaving))
-        verdict = plan(request, trial, Budget(state.config.budget_steps))
+    verdict = what_if.plan(request, (), extras=True)
     if not isinstance(verdict, Placed) or not is_valid(state, entity, request, verdict, leaving):
         return None
     return PreemptionPlan(verdict, (), 0)
 
 
-def _nominated_placement(state: SchedulerState, request: GroupRequest, nodes: Mapping[str, str]) -> Placed | None:
+def _nominated_placement(trial: Trial, request: GroupRequest, nodes: Mapping[str, str]) -> Placed | None:
     """The placement on the nodes that were nominated for the pods of an entity, if there are any."""
-    index = state.cluster.index
+    index = trial.cluster.index
     members = [member for leaf in leaves(request) for member in leaf.members if nodes.get(member.uid) in index]
+    if any(has_terms(member.shape) for member in members):
+        members = _in_order(trial, members, nodes)
     assigned = tuple(Assignment(one.uid, nodes[one.uid], index[nodes[one.uid]]) for one in members)
     return Placed(assigned, frozenset({request.key})) if assigned else None
+
+
+def _in_order(trial: Trial, members: list[PendingPod], nodes: Mapping[str, str]) -> list[PendingPod]:
+    """The pods in an order in which each has its seat, as far as there is one: nominations do not keep their order."""
+    mark, index = trial.mark(), trial.cluster.index
+    waiting = sorted(members, key=lambda member: not has_terms(member.shape))
+    ordered: list[PendingPod] = []
+    while waiting:
+        left: list[PendingPod] = []
+        for member in waiting:
+            slot = index[nodes[member.uid]]
+            if trial.feasible(member.shape)[slot]:
+                trial.place(member.shape, slot)
+                ordered.append(member)
+            else:
+                left.append(member)
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    trial.undo(mark)
+    return ordered + waiting
 
 
 def choose_victims(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.scheduler.cycle import give_back, preempt, requeue, requeue_events, reserve
+from muster.scheduler.cycle import enqueue, gains, give_back, preempt, reserve
 from muster.scheduler.cycle.report import report_fault, report_waits
-from muster.scheduler.cycle.requeue_waiting import wake_marking
+from muster.scheduler.cycle.wake_up import next_undecided, wake_marking, wake_undecided
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import INVALID, TreeFault, find_fault, mixed_schedulers
 from muster.scheduler.interface.decisions import Decision
@@ -40,17 +40,19 @@ def next_due(state: SchedulerState) -> float | None:
         state.notices.next_due(),
         state.preemptions.next_expiry(),
         reserve.next_due(state),
+        next_undecided(state),
     )
     due += [time for time in times if time is not None]
     return min(due, default=None)
 
 
 def _look_again(state: SchedulerState, now: float) -> None:
-    """Victims that may be chosen again, preemptions whose plan holds no longer, the fallback for all that waits."""
+    """Victims that may be chosen again, preemptions whose plan holds no longer, what is undecided, the fallback."""
     for uid in state.preemptions.expire_refusals(now):
-        requeue_events.evictable_again(state, uid)
+        gains.evictable_again(state, uid)
     preempt.recheck(state)
     wake_marking(state, now)
+    wake_undecided(state, now)
     state.queue.start_fallback(now)
 
 
@@ -68,9 +70,9 @@ def _validate_trees(state: SchedulerState, now: float) -> Iterator[Decision]:
         if fault is not None:
             state.checks.set_fault(top.key, fault)
             yield from report_fault(state, top, fault)
-            requeue.review_tree(state, top, now)
+            enqueue.review_tree(state, top, now)
         elif state.checks.clear_fault(top.key):
-            requeue.review_tree(state, top, now)
+            enqueue.review_tree(state, top, now)
 
 
 def _fault_of(state: SchedulerState, top: Group) -> TreeFault | None:
@@ -97,7 +99,8 @@ def _review_groups(state: SchedulerState, now: float) -> Iterator[Decision]:
 
 def _is_partly_bound(state: SchedulerState, top: Group) -> bool:
     """A tree that never ran as a whole, is bound in part and still queued."""
-    partly = not top.scheduled_once and not top.quorum_bound and any(leaf.confirmed > 0 for leaf in top.leaves())
+    # Without its root nobody knows whether the tree ran.
+    partly = top.exists and not top.scheduled_once and not top.quorum_bound and top.counts.leaves_confirmed > 0
     return partly and top.key in state.queue.entities
 
 

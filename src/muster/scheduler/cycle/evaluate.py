@@ -20,6 +20,7 @@ from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.runtime.diagnosis import Diagnosis
 from muster.scheduler.runtime.trial import Trial
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.state.searches import KeptSearch
 
 MOST_SLICES = 10  # of one search; a slice has the configured number of steps
 
@@ -30,15 +31,21 @@ MOST_SHAPES = 16  # distinct shapes that a failure is explained and requeued by
 class Evaluation:
     """A verdict with what is needed to explain it."""
 
-    __slots__ = ("diagnoses", "domains", "request", "verdict")
+    __slots__ = ("diagnoses", "domains", "request", "verdict", "version")
 
     def __init__(
-        self, request: GroupRequest, verdict: Verdict, diagnoses: dict[int, Diagnosis], domains: DomainsEvaluated
+        self,
+        request: GroupRequest,
+        verdict: Verdict,
+        diagnoses: dict[int, Diagnosis],
+        domains: DomainsEvaluated,
+        version: int,
     ) -> None:
         self.request = request
         self.verdict = verdict
         self.diagnoses = diagnoses  # shape id -> why not one more pod of it fits anywhere
         self.domains = domains
+        self.version = version  # of the state that the verdict is about
 
 
 def evaluate(
@@ -51,7 +58,7 @@ def evaluate(
         trial.evict_all(evicted)
         domains = DomainsEvaluated()
         verdict = plan(request, trial, Budget(state.config.budget_steps * MOST_SLICES), evaluated=domains)
-        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), domains)
+        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), domains, state.version)
 
 
 def evaluate_first_slice(
@@ -67,22 +74,23 @@ def evaluate_first_slice(
         state.planned_steps += budget.spent
         if verdict is None or isinstance(verdict, PausedSearch):
             return verdict
-        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), domains)
+        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), domains, state.version)
 
 
 def evaluate_resumed(
-    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, paused: PausedSearch, answer: Found | NotFound
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, kept: KeptSearch, answer: Found | NotFound
 ) -> Evaluation:
     """The verdict of a search that has ended, about the cluster as it is now."""
     with state.evaluator.trial() as trial:
         _place_nominated(state, entity, trial)
-        verdict = resumed_verdict(paused, answer, trial) or Undecided(SearchStats(paused.budget.spent))
-        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), DomainsEvaluated())
+        verdict = resumed_verdict(kept.paused, answer, trial) or Undecided(SearchStats(kept.paused.budget.spent))
+        return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), DomainsEvaluated(), kept.version)
 
 
 def _place_nominated(state: SchedulerState, entity: QueuedEntity, trial: Trial) -> None:
     """Count the seats that are nominated or reserved for others as taken."""
-    for (shape, slot), count in Counter(state.nominated_against(entity)).items():
+    nominated = state.nominated_against(entity)
+    for (shape, slot), count in Counter(nominated).items() if nominated else ():
         trial.place(shape, slot, count)
 
 

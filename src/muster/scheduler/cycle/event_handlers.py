@@ -10,7 +10,7 @@ from typing import Any
 
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler.cycle import pod_events, recovery, requeue, requeue_events
+from muster.scheduler.cycle import device_events, enqueue, gains, pod_events, recovery
 from muster.scheduler.interface import cluster_events, events
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -20,17 +20,17 @@ LOST_TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 
 def handle(state: SchedulerState, event: events.Event, now: float) -> None:
     """Take in one event."""
-    match event:
-        case events.ObjectUpdated(kind, obj):
-            _object_updated(state, kind, obj, now)
-        case events.ObjectDeleted(kind, namespace, name, uid):
-            _object_deleted(state, kind, namespace, name, uid, now)
-        case events.BindSucceeded(uid, node):
-            pod_events.bind_succeeded(state, uid, node, now)
-        case events.BindFailed(uid, _, reason, cause):
-            pod_events.bind_failed(state, uid, reason, cause, now)
-        case events.EvictionFailed(uid, _):
-            pod_events.eviction_failed(state, uid, now)
+    match event:  # by class alone: fields in a pattern cost more than most events
+        case events.ObjectUpdated():
+            _object_updated(state, event.kind, event.object, now)
+        case events.ObjectDeleted():
+            _object_deleted(state, event.kind, event.namespace, event.name, event.uid, now)
+        case events.BindSucceeded():
+            pod_events.bind_succeeded(state, event.uid, event.node, now)
+        case events.BindFailed():
+            pod_events.bind_failed(state, event.uid, event.reason, event.cause, now)
+        case events.EvictionFailed():
+            pod_events.eviction_failed(state, event.uid, now)
         case events.CacheSynced():
             recovery.recover(state, now)
 
@@ -49,7 +49,8 @@ def _object_updated(state: SchedulerState, kind: str, obj: Any, now: float) -> N
         case "PodDisruptionBudget":
             state.budgets[obj.metadata.namespace, obj.metadata.name] = obj
         case _:
-            state.signals.all_of(state.cluster.change(kind, obj))
+            _signal(state, state.cluster.change(kind, obj))
+            _device_object_changed(state, kind, obj.metadata.namespace, obj.metadata.name, now)
 
 
 def _object_deleted(state: SchedulerState, kind: str, namespace: str, name: str, uid: str, now: float) -> None:
@@ -68,7 +69,20 @@ def _object_deleted(state: SchedulerState, kind: str, namespace: str, name: str,
         case "PodDisruptionBudget":
             state.budgets.pop((namespace, name), None)
         case _:
-            state.signals.all_of(state.cluster.remove(kind, namespace, name))
+            _signal(state, state.cluster.remove(kind, namespace, name))
+            _device_object_changed(state, kind, namespace, name, now)
+
+
+def _signal(state: SchedulerState, changed: cluster_events.ClusterEvents) -> None:
+    state.version += bool(changed)
+    state.signals.all_of(changed)
+
+
+def _device_object_changed(state: SchedulerState, kind: str, namespace: str, name: str, now: float) -> None:
+    if kind == "ResourceClaim":
+        device_events.claim_changed(state, namespace, name, now)
+    elif kind == "DeviceClass":
+        device_events.class_changed(state, now)
 
 
 # --- nodes -----------------------------------------------------------------------------------------
@@ -83,7 +97,7 @@ def _node_updated(state: SchedulerState, node: types.Node, now: float) -> None:
     state.signals.capacity(slot)
     state.signals.all_of(changed)
     if not changed.isdisjoint((cluster_events.NODE_ADDED, cluster_events.NODE_LABELS)):
-        requeue_events.pods_of_node_changed(state, slot)
+        gains.pods_of_node_changed(state, slot)
         _review_trees_on(state, node.metadata.name, now)
     taints = node.spec.taints or ()
     lost = any(taint.key in LOST_TAINTS and taint.effect == "NoExecute" for taint in taints)
@@ -93,7 +107,7 @@ def _node_updated(state: SchedulerState, node: types.Node, now: float) -> None:
 def _node_deleted(state: SchedulerState, name: str) -> None:
     slot = state.cluster.index.get(name)
     if slot is not None:
-        requeue_events.pods_of_node_changed(state, slot)
+        gains.pods_of_node_changed(state, slot)
         state.signals.taken(slot)
     state.signals.all_of(state.cluster.remove("Node", "", name))
 
@@ -104,7 +118,7 @@ def _review_trees_on(state: SchedulerState, node: str, now: float) -> None:
         id(m.group.root()): m.group.root() for m in state.forest.on_node.get(node, {}).values() if m.group
     }.values():
         if top.pending_below:
-            requeue.review_tree(state, top, now)
+            enqueue.review_tree(state, top, now)
 
 
 def _set_lost(state: SchedulerState, node: str, lost: bool, now: float) -> None:
@@ -116,8 +130,8 @@ def _set_lost(state: SchedulerState, node: str, lost: bool, now: float) -> None:
         state.forest.set_lost(member, lost)
         if member.group is not None:
             state.checks.members_changed(member.group.key)
-            requeue.review_tree(state, member.group.root(), now)
-    requeue.activate_preempting(state, state.preemptions.on_node(node))
+            enqueue.review_tree(state, member.group.root(), now)
+    enqueue.activate_preempting(state, state.preemptions.on_node(node))
 
 
 # --- groups ----------------------------------------------------------------------------------------
@@ -133,15 +147,15 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
         return
     state.version += 1
     state.forest.put_group(obj)
-    requeue_events.group_changed(state, group)
+    gains.group_changed(state, group)
     if group.topology is not None:
         state.cluster.label_column(group.topology)  # on arrival, so that no cycle waits for it
     state.checks.members_changed(group.key)
     top = group.root()
     state.checks.tree_changed(top.key)
     if before != top.key:
-        requeue.root_changed(state, before, now)
-    requeue.review_tree(state, top, now)
+        enqueue.root_changed(state, before, now)
+    enqueue.review_tree(state, top, now)
 
 
 def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
@@ -150,16 +164,18 @@ def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
         return
     state.version += 1
     before = group.root()
+    if group.parent is not None:
+        state.checks.members_changed(group.parent.key)  # it has a child less
     state.conditions.forget(group.obj.metadata.uid)
-    requeue_events.group_changed(state, group)
+    gains.group_changed(state, group)
     state.forest.remove_group(key)
     for top in {before.key: before, key: group}.values():
         if top.key not in state.forest.groups or top.root() is not top:  # gone, or below the deleted end of a cycle
-            requeue.remove(state, top.key)
+            enqueue.remove(state, top.key)
             state.checks.clear_fault(top.key)
         if top.key in state.forest.groups:
             state.checks.tree_changed(top.root().key)
-            requeue.review_tree(state, top.root(), now)
+            enqueue.review_tree(state, top.root(), now)
 
 
 def _workload_changed(state: SchedulerState, namespace: str, name: str) -> None:

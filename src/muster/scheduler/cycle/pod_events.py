@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import force_setattr, replace
 
 from muster.api import durations, types
 from muster.api.gates import GANG_SCHEDULING
-from muster.scheduler.cycle import failed_binds, requeue, requeue_events
+from muster.scheduler.cycle import enqueue, failed_binds, gains
 from muster.scheduler.groups.group import (
     FAILED,
     LEAVING,
@@ -26,35 +26,36 @@ from muster.scheduler.state.scheduler_state import SchedulerState
 
 def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     """A pod exists in this form."""
-    known = state.forest.members.get(pod.metadata.uid)
-    group = _group_of(state, pod)
-    foreign = pod.spec.scheduler_name not in state.config.profiles
-    if known is None:
-        if foreign and not pod.spec.node_name and group is None:
-            return  # another scheduler's pod, until it is bound
-    elif known.pod.spec.node_name and not pod.spec.node_name:
-        return  # an older view: pods are never unbound
-    elif _schedules_alike(known.pod, pod):
-        _share_parts(known.pod, pod)
-        known.pod = pod
-        return
+    known, node = state.forest.members.get(pod.metadata.uid), pod.spec.node_name
+    if known is not None:
+        if known.pod.spec.node_name and not node:
+            return  # an older view: pods are never unbound
+        if _schedules_alike(known.pod, pod):
+            _share_parts(known.pod, pod)
+            known.pod = pod
+            return
+    foreign, group = pod.spec.scheduler_name not in state.config.profiles, _group_of(state, pod)
+    if known is None and foreign and not node and group is None:
+        return  # another scheduler's pod, until it is bound
     state.version += 1
-    counted = requeue_events.before_event(state, pod.metadata.uid)
-    if known is None and not pod.spec.node_name:
+    counted = gains.before_event(state, pod.metadata.uid) if known is not None and node else None
+    if known is None and not node:
         _check_duration(state, pod)
     _update_cluster(state, pod, known)
-    before = entity_key(known) if known is not None else None
-    if before is not None:
-        state.bind_failures.pod_changed(before, pod.metadata.uid)
+    if known is not None and state.bind_failures:
+        state.bind_failures.pod_changed(entity_key(known), pod.metadata.uid)
+    if pod.spec.resource_claims:
+        state.cluster.devices.claims.set_user(pod)
+    before = _entity_left(known, group)
     member = state.forest.put_member(pod, group, foreign=foreign)
-    requeue_events.pod_updated(state, member, counted)
-    if pod.spec.node_name:
-        state.assumed.confirm(member.uid)
     member.shape = None
-    if member.state == PENDING and not foreign:
+    if node:
+        gains.pod_updated(state, member, counted)
+        state.assumed.confirm(member.uid)
+        if node in state.lost_nodes:
+            state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
+    elif member.state == PENDING and not foreign:
         state.shape_of(member)  # computed on arrival, so that a cycle over thousands does not wait for it
-    if pod.spec.node_name in state.lost_nodes:
-        state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
     _review(state, member, before, now)
 
 
@@ -69,10 +70,19 @@ def _check_duration(state: SchedulerState, pod: types.Pod) -> None:
 
 
 def _group_of(state: SchedulerState, pod: types.Pod) -> EntityKey | None:
+    name = group_name(pod)
+    if not name or not state.gates.enabled(GANG_SCHEDULING):
+        return None
     profile = state.config.profiles.get(pod.spec.scheduler_name)
-    in_gangs = state.gates.enabled(GANG_SCHEDULING) and (profile is None or "GangScheduling" in profile.enabled)
-    name = group_name(pod) if in_gangs else None
-    return EntityKey("PodGroup", pod.metadata.namespace, name) if name else None
+    in_gangs = profile is None or "GangScheduling" in profile.enabled
+    return EntityKey("PodGroup", pod.metadata.namespace, name) if in_gangs else None
+
+
+def _entity_left(known: Member | None, group: EntityKey | None) -> EntityKey | None:
+    """The entity that a pod was scheduled with, if it names another group now."""
+    if known is None or (known.group.key if known.group is not None else None) == group:
+        return None
+    return entity_key(known)
 
 
 def _update_cluster(state: SchedulerState, pod: types.Pod, known: Member | None) -> None:
@@ -91,7 +101,7 @@ def _update_cluster(state: SchedulerState, pod: types.Pod, known: Member | None)
 
 
 def _leave_node(state: SchedulerState, pod: types.Pod) -> None:
-    requeue_events.pod_left(state, state.forest.members[pod.metadata.uid])
+    gains.pod_left(state, state.forest.members[pod.metadata.uid])
     state.preemptions.pod_left_node(pod.metadata.uid)
     state.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
 
@@ -103,15 +113,24 @@ def _review(state: SchedulerState, member: Member, before: EntityKey | None, now
     if member.state == LEAVING:
         state.preemptions.victim_leaving(member.uid)
     elif member.state in (SUCCEEDED, FAILED):
-        requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
+        _victim_gone(state, member)
     if member.group is not None:
         state.checks.members_changed(member.group.key)
         _check_schedulers(state, member.group)
-        requeue.review_tree(state, member.group.root(), now, cause=member.group)
+        enqueue.review_tree(state, member.group.root(), now, cause=member.group)
     else:
-        requeue.review_pod(state, member, now)
+        enqueue.review_pod(state, member, now)
     if before is not None and before != entity_key(member):
-        requeue.root_changed(state, before, now)
+        enqueue.root_changed(state, before, now)
+
+
+def _victim_gone(state: SchedulerState, victim: Member) -> None:
+    """A pod is gone or has ended. Whoever waits for it goes on once its claims are no longer reserved for it."""
+    held = state.cluster.devices.claims.holding(victim.pod) if victim.pod.spec.resource_claims else ()
+    if held and state.preemptions.waiting_for(victim.uid):
+        state.preemptions.claims_of_victim(victim.uid, held)
+    else:
+        enqueue.activate_preempting(state, state.preemptions.victim_gone(victim.uid))
 
 
 def _check_schedulers(state: SchedulerState, group: Group) -> None:
@@ -138,15 +157,16 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     state.preemptions.forget_pod(member.uid)
     state.reservations.forget_pod(member.uid)
     state.run_times.forget(member.uid)
-    requeue.activate_preempting(state, state.preemptions.victim_gone(member.uid))
+    state.cluster.devices.claims.remove_user(member.uid)
+    _victim_gone(state, member)
     if member.group is not None:
         state.checks.members_changed(member.group.key)
         _check_schedulers(state, member.group)
-        requeue.review_tree(state, member.group.root(), now, answered=True)
+        enqueue.review_tree(state, member.group.root(), now, answered=True)
         return
     entity = state.queue.entities.get(key)
     if entity is not None and entity.uid == member.uid:
-        requeue.remove(state, key)
+        enqueue.remove(state, key)
 
 
 def _find(state: SchedulerState, namespace: str, name: str) -> Member | None:
@@ -156,18 +176,21 @@ def _find(state: SchedulerState, namespace: str, name: str) -> Member | None:
 
 def _schedules_alike(old: types.Pod, new: types.Pod) -> bool:
     """Whether two forms of a pod differ in nothing that scheduling reads."""
+    before, after = old.metadata, new.metadata
     return (
-        old.status.phase == new.status.phase
-        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-        and old.spec == new.spec
-        and old.metadata.labels == new.metadata.labels
+        old.spec == new.spec
+        and old.status.phase == new.status.phase
+        and before.deletion_timestamp == after.deletion_timestamp
+        and before.labels == after.labels
+        and old.status.resource_claim_statuses == new.status.resource_claim_statuses
     )
 
 
 def _share_parts(old: types.Pod, new: types.Pod) -> None:
     """Let a pod refer to the equal parts of its last form, and free its own: it stays equal to what it was."""
-    msgspec.structs.force_setattr(new, "spec", old.spec)
-    msgspec.structs.force_setattr(new.metadata, "labels", old.metadata.labels)
+    force_setattr(new, "spec", old.spec)
+    if new.metadata.labels is not None:
+        force_setattr(new.metadata, "labels", old.metadata.labels)
 
 
 # --- answers of the API ----------------------------------------------------------------------------
@@ -182,10 +205,10 @@ def bind_succeeded(state: SchedulerState, uid: str, node: str, now: float) -> No
     note = f"Successfully assigned {member.ref.namespace}/{member.ref.name} to {node}"
     state.conditions.post(RecordEvent(member.ref, "Normal", "Scheduled", "Binding", note))
     if not member.pod.spec.node_name:
-        spec = msgspec.structs.replace(member.pod.spec, node_name=node)
-        pod_updated(state, msgspec.structs.replace(member.pod, spec=spec), now)
+        spec = replace(member.pod.spec, node_name=node)
+        pod_updated(state, replace(member.pod, spec=spec), now)
     if member.group is not None:
-        requeue.review_tree(state, member.group.root(), now, answered=True)
+        enqueue.review_tree(state, member.group.root(), now, answered=True)
 
 
 def bind_failed(state: SchedulerState, uid: str, reason: str, cause: str, now: float) -> None:
@@ -200,12 +223,15 @@ def bind_failed(state: SchedulerState, uid: str, reason: str, cause: str, now: f
         state.assumed.forget(member)
     if member.group is not None:
         state.checks.members_changed(member.group.key)
-        requeue.review_tree(state, member.group.root(), now, answered=True)
+        enqueue.review_tree(state, member.group.root(), now, answered=True)
     else:
-        requeue.review_pod(state, member, now)
+        enqueue.review_pod(state, member, now)
 
 
 def eviction_failed(state: SchedulerState, uid: str, now: float) -> None:
     """A victim stays: the entities that wait for it plan again, without it for a while."""
     state.preemptions.refused(uid, now)
-    requeue.activate_preempting(state, state.preemptions.waiting_for(uid))
+    member = state.forest.members.get(uid)
+    if member is not None and member.group is not None:
+        state.checks.members_changed(member.group.key)  # it may have been given back: that is due again later
+    enqueue.activate_preempting(state, state.preemptions.waiting_for(uid))

@@ -13,11 +13,12 @@ from muster.api import groups as api
 from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle.choose_victims import choose_victims, enough_is_leaving, is_valid, kind_word
+from muster.scheduler.cycle.connected_pods import has_terms
 from muster.scheduler.cycle.evaluate import request_of
 from muster.scheduler.groups.group import RUNNING, Group, may_preempt
 from muster.scheduler.interface.decisions import Decision, Evict, Nominate, RecordEvent
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
-from muster.scheduler.placement.request import GroupRequest
+from muster.scheduler.placement.request import GroupRequest, shapes_of
 from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.preemption.result import PreemptionPlan
 from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
@@ -57,7 +58,7 @@ def make_room(state: SchedulerState, entity: QueuedEntity, request: GroupRequest
         found = enough_is_leaving(state, entity, request, nominated)
         found = found or choose_victims(state, entity, request, now)
         if found is not None:
-            decisions += start(state, entity, found)
+            decisions += mark_victims(state, entity, found)
     return decisions
 
 
@@ -78,13 +79,18 @@ def _suffices(
     staying = state.preemptions.refused_pods - state.preemptions.leaving()  # the API would not delete them
     if not preemption.victims or not preemption.victims.isdisjoint(staying):
         return False
-    return is_valid(state, entity, request, preemption.placed, preemption.victims)
+    if not is_valid(state, entity, request, preemption.placed, preemption.victims):
+        return False
+    # Others leave as well, and a term may need them.
+    leaving = state.preemptions.leaving()
+    alone = leaving <= preemption.victims or not any(map(has_terms, shapes_of(request).values()))
+    return alone or is_valid(state, entity, request, preemption.placed, preemption.victims | leaving)
 
 
 # --- start -----------------------------------------------------------------------------------------
 
 
-def start(state: SchedulerState, entity: QueuedEntity, found: PreemptionPlan) -> Iterator[Decision]:
+def mark_victims(state: SchedulerState, entity: QueuedEntity, found: PreemptionPlan) -> Iterator[Decision]:
     """Mark victims, nominate seats. The deletions follow in a later cycle, if the plan still holds then."""
     chosen = {uid for victim in found.victims for uid in victim.uids}
     leaving = _awaited(state, entity, found.placed, chosen)
@@ -180,8 +186,10 @@ def proceed(state: SchedulerState, now: float) -> list[Decision]:
 def recheck(state: SchedulerState) -> None:
     """Something changed on nodes: entities whose plan for after the evictions holds no longer look again."""
     taken = state.preemptions.take_changes(state.signals.log)
+    if not taken:
+        return
     repelling = any(footprint.pod.spec.affinity is not None for footprint in state.signals.pods)
-    for key in state.preemptions.entities() if taken else ():
+    for key in state.preemptions.entities():
         preemption, entity = state.preemptions.get(key), state.queue.entities.get(key)
         if preemption is None or entity is None or entity.state is not EntityState.PREEMPTING:
             continue
@@ -197,12 +205,11 @@ def recheck(state: SchedulerState) -> None:
 
 def cancel(state: SchedulerState, entity: QueuedEntity) -> list[Decision]:
     """The entity needs its victims no more: take the marks and the nominations back."""
+    if state.preemptions.get(entity.key) is None and not state.nominations:
+        return []
     decisions = unmark(state, state.preemptions.cancel(entity.key))
-    for member in state.members_of(entity):
-        if member.uid in state.nominations:
-            decisions.append(Nominate(member.ref, ""))
-    state.nominations.clear(entity.key)
-    return decisions
+    members = map(state.forest.members.get, state.nominations.clear(entity.key))
+    return decisions + [Nominate(member.ref, "") for member in members if member is not None]
 
 
 def unmark(state: SchedulerState, uids: Iterable[str]) -> list[Decision]:

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler.cycle import requeue
+from muster.scheduler.cycle import enqueue
 from muster.scheduler.groups.group import PENDING, RUNNING, Member, entity_key
 from muster.scheduler.interface.decisions import Nominate
 from muster.scheduler.interface.keys import EntityKey
@@ -28,7 +28,7 @@ def recover(state: SchedulerState, now: float) -> None:
             state.lost_nodes.add(member.node)  # it may come back
             state.forest.set_lost(member, True)
             if member.group is not None:
-                requeue.review_tree(state, member.group.root(), now)
+                enqueue.review_tree(state, member.group.root(), now)
     for group in state.forest.groups.values():
         state.checks.members_changed(group.key)
         state.checks.tree_changed(group.root().key)

@@ -11,10 +11,10 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 
 from muster.scheduler.cache.arrays import Ints
+from muster.scheduler.cycle.connected_pods import has_terms
 from muster.scheduler.cycle.evaluate import Evaluation
+from muster.scheduler.cycle.fit_check import least_requests
 from muster.scheduler.cycle.preempt import entity_may_preempt
-from muster.scheduler.cycle.requeue_check import least_requests
-from muster.scheduler.cycle.requeue_terms import has_terms
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, shapes_of
@@ -47,6 +47,7 @@ def failure_hints(state: SchedulerState, entity: QueuedEntity, evaluation: Evalu
         proven=proven,
         undecided=undecided,
         rejected_by=rejected_by,
+        version=evaluation.version,
     )
 
 
@@ -78,6 +79,7 @@ def _hints(
     proven: bool,
     undecided: bool = False,
     rejected_by: frozenset[str] = frozenset(),
+    version: int | None = None,
 ) -> RequeueHints:
     shapes = shapes_of(request).values()
     terms = any(has_terms(shape) for shape in shapes)
@@ -95,7 +97,7 @@ def _hints(
         terms,
         rejected_by,
         state.signals.stamp,
-        state.version,
+        state.version if version is None else version,
     )
 
 
@@ -110,7 +112,7 @@ def _plugins(shapes: Iterable[Shape], terms: bool) -> frozenset[str]:
         plugin.name
         for shape in shapes
         for plugin in profile_of(shape).filters
-        if plugin.requeue_events and plugin.concerns(shape) and (terms or plugin.name not in TERM_PLUGINS)
+        if plugin.gains and plugin.concerns(shape) and (terms or plugin.name not in TERM_PLUGINS)
     )
 
 

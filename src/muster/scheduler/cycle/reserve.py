@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from muster.api import groups as api
 from muster.scheduler.cache.run_times import overstays_from, seconds_of
 from muster.scheduler.cycle.evaluate import current_request
+from muster.scheduler.cycle.holders import learn_times
 from muster.scheduler.cycle.soonest_place import Place, known_start, soonest_place
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group
@@ -28,6 +29,8 @@ from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.state.reservations import DISTRUST_SECONDS, Reservation
 from muster.scheduler.state.scheduler_state import SchedulerState, owner_of
 from muster.scheduler.status.kept_room import KEPT, kept_text, start_text, where_text, with_kept_room
+
+Wait = tuple[QueuedEntity, float]  # an entity, and since when it waits or is entitled to a reservation
 
 WAITING = frozenset((EntityState.ACTIVE, EntityState.BACKOFF, EntityState.UNSCHEDULABLE))
 FAILED = ("Unschedulable", "PlacementNotGuaranteed")  # outcomes that a condition says
@@ -54,14 +57,18 @@ def review(state: SchedulerState, now: float) -> Iterator[Decision]:
             _signal(state, reservation)
     if not _is_due(state, now):
         return
+    waits = _waits(state, now)
+    entitled = _said_to_hold(waits) if reservations.as_said else _patient(state, waits, now)
     yield from _report_overstays(state, now)
-    found, placements = derive(state, now)
+    found, placements = derive(state, entitled, now)
+    if reservations.learning:
+        return  # it goes on in the next cycle
     before = {each.entity: each for each in reservations}
     reservations.replace_all(found)
     reservations.asked, reservations.version = False, state.version
     pace = (len(state.cluster.pods) + placements * len(state.cluster.index)) / CELLS_PER_SECOND
     reservations.not_before = now + max(INTERVAL, pace)
-    reservations.due = min(_times(state, now), default=None)
+    reservations.due = min(_times(state, waits, now), default=None)
     yield from _report_changes(state, before)
 
 
@@ -71,8 +78,9 @@ def next_due(state: SchedulerState) -> float | None:
     if not state.config.reservations.enabled:
         return None
     changed = reservations.asked or (bool(reservations) and reservations.version != state.version)
-    times = [time for time in (reservations.due, reservations.not_before if changed else None) if time is not None]
-    return min(times, default=None)
+    if not changed:
+        return reservations.due
+    return reservations.not_before if reservations.due is None else min(reservations.due, reservations.not_before)
 
 
 def _is_due(state: SchedulerState, now: float) -> bool:
@@ -86,13 +94,10 @@ def _settled(state: SchedulerState, reservation: Reservation) -> bool:
     return entity is None or entity.uid != reservation.uid or entity.state not in WAITING
 
 
-def _times(state: SchedulerState, now: float) -> Iterator[float]:
+def _times(state: SchedulerState, waits: list[Wait], now: float) -> Iterator[float]:
     """When patience ends, and when pods on kept nodes overstay."""
     patience = state.config.reservations.patience
-    for entity in state.queue.entities.values():
-        since = waiting_since(entity, now)
-        if since is not None and since + patience > now:
-            yield since + patience
+    yield from (since + patience for _, since in waits if since + patience > now)
     for reservation in state.reservations:
         for uid in _pods_on(state, reservation):
             until = overstays_from(state.forest.members[uid].pod, now)
@@ -119,22 +124,42 @@ def waiting_since(entity: QueuedEntity, now: float) -> float | None:
 _CONDITIONS = (api.POD_GROUP_INITIALLY_SCHEDULED, api.POD_GROUP_SCHEDULED, api.COMPOSITE_INITIALLY_SCHEDULED)
 
 
-def derive(state: SchedulerState, now: float) -> tuple[list[Reservation], int]:
-    """The reservations that the objects give at this time, and how many placements were tried for them."""
-    patience, most = state.config.reservations.patience, state.config.reservations.most
-    entitled = [(e, s) for e in state.queue.entities.values() if (s := waiting_since(e, now)) is not None]
-    entitled = [(entity, since + patience) for entity, since in entitled if since + patience <= now]
+def _waits(state: SchedulerState, now: float) -> list[Wait]:
+    found = ((entity, waiting_since(entity, now)) for entity in state.queue.entities.values())
+    return [(entity, since) for entity, since in found if since is not None]
+
+
+def _patient(state: SchedulerState, waits: list[Wait], now: float) -> list[Wait]:
+    """The entities whose patience is over, and since when."""
+    patience = state.config.reservations.patience
+    return [(entity, since + patience) for entity, since in waits if since + patience <= now]
+
+
+def _said_to_hold(waits: list[Wait]) -> list[Wait]:
+    return [wait for wait in waits if KEPT in _message_of(wait[0])]
+
+
+def derive(state: SchedulerState, entitled: list[Wait], now: float) -> tuple[list[Reservation], int]:
+    """The reservations that entitled entities hold at this time, and how many placements were tried for them.
+
+    Those that are said to hold one do: whoever asks does not know the settings of the scheduler that said so. While the
+    times of pods are being learned there are none yet.
+    """
+    state.reservations.learning = False
+    most, profiles, as_said = state.config.reservations.most, state.config.profiles, state.reservations.as_said
     found: list[Reservation] = []
     held: Counter[str] = Counter()
     tried = placements = 0
     for entity, since in sorted(entitled, key=lambda each: each[0].sort_key):
         scheduler = scheduler_name(entity)
-        if tried >= MOST_TRIED or all(held[name] >= most for name in state.config.profiles):
+        if not as_said and (tried >= MOST_TRIED or all(held[name] >= most for name in profiles)):
             break
-        if scheduler not in state.config.profiles or held[scheduler] >= most:
+        if not as_said and (scheduler not in profiles or held[scheduler] >= most):
             continue
         tried += 1
         reservation, count = reserve(state, entity, found, since, now)
+        if state.reservations.learning:
+            return [], 0
         placements += count
         if reservation is not None:
             found.append(reservation)
@@ -143,19 +168,11 @@ def derive(state: SchedulerState, now: float) -> tuple[list[Reservation], int]:
 
 
 def adopt_said(state: SchedulerState, now: float) -> None:
-    """Take over the reservations that groups are said to hold on their conditions, to answer questions about them.
-
-    Whoever asks does not know the settings of the scheduler that wrote the conditions.
-    """
-    found: list[Reservation] = []
-    state.reservations.now = now
-    for entity in state.queue.in_order():
-        since = waiting_since(entity, now)
-        if since is None or KEPT not in _message_of(entity):
-            continue
-        reservation, _ = reserve(state, entity, found, since, now)
-        if reservation is not None:
-            found.append(reservation)
+    """From now on, the groups hold reservations that are said to hold one on their conditions: for questions."""
+    state.reservations.now, state.reservations.as_said = now, True
+    found, _ = derive(state, _said_to_hold(_waits(state, now)), now)
+    while state.reservations.learning:
+        found, _ = derive(state, _said_to_hold(_waits(state, now)), now)
     state.reservations.replace_all(found)
 
 
@@ -194,6 +211,9 @@ def reserve(
         return None, 0
     request = current_request(state, entity)
     if request.satisfied or not worth_preempting_for(request, state.evaluator):
+        return None, 0
+    state.reservations.learning = not learn_times(state, now)
+    if state.reservations.learning:
         return None, 0
     kept: list[tuple[Shape, int]] = state.nominations.against(entity.key, entity.priority)
     kept += [(shape, state.cluster.index[node]) for each in earlier for shape, node in each.seats]
@@ -240,13 +260,15 @@ def _report_changes(state: SchedulerState, before: dict[EntityKey, Reservation])
             continue
         if old is not None:
             _signal(state, old)
+        for slot in _slots(state, new) if new is not None else ():
+            state.signals.taken(slot)
         entity = state.queue.entities.get(key)
         if entity is None or entity.group is None:
             continue
         yield from _report_event(state, entity.group, old, new)
-        if entity.verdict in FAILED:
+        if entity.reason in FAILED:
             text = with_kept_room(entity.message, text_of(state, key))
-            condition = state.conditions.initially_scheduled(entity.group, "False", entity.verdict, text)
+            condition = state.conditions.initially_scheduled(entity.group, "False", entity.reason, text)
             if condition is not None:
                 yield condition
 
@@ -308,14 +330,18 @@ def _report_overstays(state: SchedulerState, now: float) -> Iterator[Decision]:
 
 
 def _pods_on(state: SchedulerState, reservation: Reservation) -> list[str]:
-    slots = (state.cluster.index.get(node, -1) for node in sorted(reservation.nodes))
-    pods = (entry.pod.metadata.uid for slot in slots if slot >= 0 for entry in state.cluster.pods_on(slot))
+    slots = _slots(state, reservation)
+    pods = (entry.pod.metadata.uid for slot in slots for entry in state.cluster.pods_on(slot))
     return [uid for uid in pods if uid in state.forest.members]
 
 
 def _signal(state: SchedulerState, reservation: Reservation) -> None:
     """Room that was kept may be used again."""
-    for node in sorted(reservation.nodes):
-        slot = state.cluster.index.get(node)
-        if slot is not None:
-            state.signals.capacity(slot)
+    for slot in _slots(state, reservation):
+        state.signals.capacity(slot)
+
+
+def _slots(state: SchedulerState, reservation: Reservation) -> list[int]:
+    """Of the nodes on which room is kept, those that exist."""
+    index = state.cluster.index
+    return [index[node] for node in sorted(reservation.nodes) if node in index]

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import preempt, reserve, search
-from muster.scheduler.cycle.binding import bind
-from muster.scheduler.cycle.confirm import confirmed
+from muster.scheduler.cycle import device_events, preempt, reserve, search
+from muster.scheduler.cycle.binding import bind, choose_devices
 from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_first_slice
+from muster.scheduler.cycle.proofs import checked_verdict
 from muster.scheduler.cycle.report import clear_nominations, report_fault, report_groups, report_pod
 from muster.scheduler.cycle.requeue_hints import failure_hints, fault_hints, preempting_hints, searching_hints
 from muster.scheduler.groups.group import Group
@@ -37,7 +37,7 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     request = current_request(state, entity)
     freed = preempt.freed_placement(state, entity, request)
     if freed is not None:
-        return list(_place(state, entity, freed))
+        return list(_place(state, entity, freed, now))
     kept = search.of_request(state, entity, request)
     evaluation = evaluate_first_slice(state, entity, request, search=kept is None)
     if isinstance(evaluation, Evaluation):
@@ -46,7 +46,7 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     if evaluation is None or search.keep(state, entity, request, evaluation):
         return list(_wait_for_search(state, entity, request, now))
     undecided = Undecided(SearchStats(evaluation.budget.spent))
-    return conclude(state, entity, Evaluation(request, undecided, {}, DomainsEvaluated()), now)
+    return conclude(state, entity, Evaluation(request, undecided, {}, DomainsEvaluated(), state.version), now)
 
 
 def run_search_slice(state: SchedulerState, now: float) -> list[Decision]:
@@ -56,11 +56,7 @@ def run_search_slice(state: SchedulerState, now: float) -> list[Decision]:
         return []
     entity, evaluation = ended
     state.queue.activate(entity)
-    decisions = conclude(state, entity, evaluation, now)
-    if isinstance(evaluation.verdict, Undecided) and entity.state is EntityState.UNSCHEDULABLE:
-        # Its answer came too late or not at all: once more, from the cluster as it is then.
-        state.queue.retry(entity)
-    return decisions
+    return conclude(state, entity, evaluation, now)
 
 
 def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, now: float) -> list[Decision]:
@@ -68,14 +64,14 @@ def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation
     request, domains = evaluation.request, evaluation.domains
     if domains.domains:
         state.measurements.add_domains(replace(domains, profile=state.scheduler_of(entity)))
-    evaluation.verdict = confirmed(state, entity, evaluation)
+    evaluation.verdict = checked_verdict(state, entity, evaluation)
     match evaluation.verdict:
         case Placed() as placed:
             wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))
             if wrong is not None:
                 fault = TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}")
                 return list(_reject(state, entity, fault, failure_hints(state, entity, evaluation), now))
-            return list(_place(state, entity, placed))
+            return list(_place(state, entity, placed, now))
         case Infeasible():
             decisions = preempt.make_room(state, entity, request, now)
         case Undecided():
@@ -89,9 +85,14 @@ def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation
 # --- success ---------------------------------------------------------------------------------------
 
 
-def _place(state: SchedulerState, entity: QueuedEntity, placed: Placed) -> Iterator[Decision]:
+def _place(state: SchedulerState, entity: QueuedEntity, placed: Placed, now: float) -> Iterator[Decision]:
+    devices = choose_devices(state, placed.assignments)
+    if isinstance(devices, str):
+        fault = TreeFault(SCHEDULER_ERROR, f"the plan was refused: {devices}")
+        yield from _reject(state, entity, fault, fault_hints(state, entity), now)
+        return
     yield from preempt.cancel(state, entity)
-    yield from bind(state, [(entity, assignment) for assignment in placed.assignments])
+    yield from bind(state, [(entity, assignment) for assignment in placed.assignments], devices)
     entity.set_outcome("Placed", "")
     for member in state.members_of(entity) if entity.group is not None else ():
         yield from report_pod(state, member, "there was no room for this pod beside the members that were placed")
@@ -131,6 +132,8 @@ def _fail(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, n
         diagnosis = evaluation.diagnoses.get(state.shape_of(member).id)
         own = diagnosis.message_text() if diagnosis is not None else f"pod group is unschedulable, {text}"
         yield from report_pod(state, member, text if isinstance(verdict, Undecided) else own, reason)
+    if isinstance(verdict, Infeasible):
+        yield from device_events.stale_claims(state, state.members_of(entity))
     state.queue.add_unschedulable(entity, failure_hints(state, entity, evaluation), now)
 
 

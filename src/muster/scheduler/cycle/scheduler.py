@@ -14,11 +14,11 @@ from muster.api import types
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import event_handlers, preempt, reserve, second_look
-from muster.scheduler.cycle.binding import bind
+from muster.scheduler.cycle.binding import bind, choose_devices
 from muster.scheduler.cycle.due_work import due_work, next_due
-from muster.scheduler.cycle.requeue_waiting import requeue_waiting
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
 from muster.scheduler.cycle.view import SchedulerView
+from muster.scheduler.cycle.wake_up import wake_waiting
 from muster.scheduler.groups.group import PENDING, Member
 from muster.scheduler.interface.decisions import Bind, Decision
 from muster.scheduler.interface.events import BindFailed, Event
@@ -49,9 +49,12 @@ class Scheduler:
         if not state.synced:
             return []
         begun = state.planned_steps
-        decisions = list(due_work(state, now)) or run_search_slice(state, now)
+        decisions = list(due_work(state, now))
+        if state.reservations.learning:  # nobody is given room that may be kept for somebody else
+            return decisions
+        decisions = decisions or run_search_slice(state, now)
         for _ in range(MOST_SILENT_ATTEMPTS):
-            if decisions or state.planned_steps - begun >= state.config.budget_steps or not requeue_waiting(state, now):
+            if decisions or state.planned_steps - begun >= state.config.budget_steps or not wake_waiting(state, now):
                 break
             entity = state.queue.pop()
             if entity is None:
@@ -157,7 +160,10 @@ class Scheduler:
             is not None
         ):
             assigned = []  # one by one, each with its own check and its own message
-        decisions = list(bind(state, list(zip(batch, assigned, strict=False))))
+        devices = choose_devices(state, assigned)
+        if isinstance(devices, str):
+            assigned, devices = [], None
+        decisions = list(bind(state, list(zip(batch, assigned, strict=False)), devices))
         for entity in batch[len(assigned) :]:
             decisions += schedule_one(state, entity, now)
         return decisions

@@ -7,8 +7,8 @@ could help has changed since the search began, or if the proof is accepted for t
 
 from __future__ import annotations
 
-from muster.scheduler.cycle.confirm import holds_now
 from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_resumed
+from muster.scheduler.cycle.proofs import holds_now
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
 from muster.scheduler.placement.verdict import Infeasible, SearchStats, Undecided
@@ -29,7 +29,7 @@ def of_request(state: SchedulerState, entity: QueuedEntity, request: GroupReques
 
 def keep(state: SchedulerState, entity: QueuedEntity, request: GroupRequest, paused: PausedSearch) -> bool:
     """Go on with a search in later cycles; False if too many are under way."""
-    return state.searches.keep(KeptSearch(entity.key, paused, _asked(request), state.signals.gains))
+    return state.searches.keep(KeptSearch(entity.key, paused, _asked(request), state.signals.gains, state.version))
 
 
 def drop(state: SchedulerState, key: EntityKey, now: float) -> None:
@@ -56,7 +56,7 @@ def run_slice(state: SchedulerState, now: float) -> tuple[QueuedEntity, Evaluati
     if answer is None:
         return None
     drop(state, kept.key, now)
-    evaluation = evaluate_resumed(state, entity, request, kept.paused, answer)
+    evaluation = evaluate_resumed(state, entity, request, kept, answer)
     verdict, changed = evaluation.verdict, kept.gains != state.signals.gains
     if isinstance(verdict, Infeasible) and changed and not holds_now(state, entity, evaluation):
         evaluation.verdict = Undecided(SearchStats(verdict.steps, shortages=shortages_of(verdict)))

@@ -3,7 +3,7 @@
 Pods whose end is known are taken to be gone one after the other, in the order of their ends: the first moment at which
 the entity fits is its expected start. Where that never happens, the place is one with the fewest pods to leave, and
 among those one whose pods have run longest; the start is then unknown. For an entity with a topology constraint whole
-domains are compared. Pods of DaemonSets and the entity's own pods are taken to stay.
+domains are compared.
 
 Placements are greedy ones, in a trial; at most `MOST_DOMAINS` domains are compared, each in as many placements as
 halving the number of its nodes takes.
@@ -11,36 +11,28 @@ halving the number of its nodes takes.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from muster.scheduler.cache.arrays import Ints
+from muster.scheduler.cycle.holders import Holder, Holders, holders_for
 from muster.scheduler.framework.shape import Shape
-from muster.scheduler.groups.group import Member, entity_key
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import GroupRequest, groups, leaves, open_leaves, shapes_of
 from muster.scheduler.placement.verdict import Placed
 from muster.scheduler.planning.plan import plan_greedily
 from muster.scheduler.runtime.trial import Trial
-from muster.scheduler.state.scheduler_state import SchedulerState, owner_of
+from muster.scheduler.state.scheduler_state import SchedulerState
 
 MOST_DOMAINS = 4
 
+NOBODY: Ints = np.empty(0, dtype=np.int64)
+
 Seats = Iterable[tuple[Shape, int]]
-
-
-class Holder(NamedTuple):
-    """A running pod that will leave, when it started, and when it ends if that is known."""
-
-    uid: str
-    slot: int
-    started: float
-    end: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +63,13 @@ def soonest_place(
     with state.evaluator.trial() as trial:
         for shape, slot in kept:
             trial.place(shape, slot)
-        search = _Search(state, trial, request, _holders(state, key, now))
+        search = _Search(state, trial, request, holders_for(state, key, now))
         return search.run(), search.tried
 
 
 def known_start(state: SchedulerState, key: EntityKey, request: GroupRequest, kept: Seats, now: float) -> float | None:
     """When an entity will fit beside the seats that are kept for others, if that follows from known ends."""
-    holders = [holder for holder in _holders(state, key, now) if holder.end is not None]
+    holders = holders_for(state, key, now).with_known_end()
     with state.evaluator.trial() as trial:
         for shape, slot in kept:
             trial.place(shape, slot)
@@ -87,32 +79,10 @@ def known_start(state: SchedulerState, key: EntityKey, request: GroupRequest, ke
     return place.start if place.leaving else now
 
 
-def _holders(state: SchedulerState, key: EntityKey, now: float) -> list[Holder]:
-    """The pods that may leave."""
-    members, times_of = state.forest.members, state.run_times.of
-    found: list[Holder] = []
-    for uid, entry in state.cluster.pods.items():
-        member = members.get(uid)
-        if member is None or entry.slot < 0:
-            continue
-        times = times_of(member.pod, now)
-        if times.stays or (member.group is not None and entity_key(member) == key):
-            continue
-        end = times.end
-        if end is not None and not (now < times.overstays_from and (times.leaving or _is_believed(state, member))):
-            end = None
-        found.append(Holder(uid, entry.slot, times.started, end))
-    return found
-
-
-def _is_believed(state: SchedulerState, member: Member) -> bool:
-    return not state.reservations.distrusts or state.reservations.believes(owner_of(member))
-
-
 class _Search:
     """One search for a place, in an open trial."""
 
-    def __init__(self, state: SchedulerState, trial: Trial, request: GroupRequest, holders: list[Holder]) -> None:
+    def __init__(self, state: SchedulerState, trial: Trial, request: GroupRequest, holders: Holders) -> None:
         self.state = state
         self.cluster = state.cluster
         self.trial = trial
@@ -125,20 +95,20 @@ class _Search:
 
     def first_by_ends(self) -> Place | None:
         """The place now, or once pods have gone whose ends are known."""
-        placed = self._placed(())
+        placed = self._placed(NOBODY)
         return Place(placed, ()) if placed is not None else self._by_ends()
 
-    def _placed(self, gone: Sequence[Holder]) -> Placed | None:
+    def _placed(self, gone: Ints) -> Placed | None:
         """A placement once these pods are gone."""
         self.tried += 1
         mark = self.trial.mark()
-        self.trial.evict_all(holder.uid for holder in gone)
+        self.trial.evict_all(self.holders.uids_of(gone))
         try:
             return plan_greedily(self.request, self.trial, Budget(self.state.config.budget_steps))
         finally:
             self.trial.undo(mark)
 
-    def _first(self, count: int, gone: Callable[[int], Sequence[Holder]]) -> Place | None:
+    def _first(self, count: int, gone: Callable[[int], Ints]) -> Place | None:
         """The place in the smallest of `count` growing sets of pods in which there is one.
 
         Sets are tried in steps that double, because few pods have to leave as a rule, and then halved.
@@ -159,63 +129,57 @@ class _Search:
                 low = middle + 1
         return self._trimmed(placed, gone(high))
 
+    def _first_on(self, slots: list[int], among: Ints) -> Place | None:
+        """The place on the fewest of these slots, in this order, once those of some pods are gone that are there."""
+        position = np.full(self.cluster.size, len(slots), dtype=np.int64)
+        position[slots] = np.arange(len(slots))
+        at = position[self.holders.slot[among]]
+        return self._first(len(slots), lambda index: among[at <= index])
+
     # --- durations are known -----------------------------------------------------------------------
 
     def _by_ends(self) -> Place | None:
         """First the earliest end after which there is a place; then as few nodes as possible, the earliest first."""
-        known = sorted(((h.end, h.uid, h) for h in self.holders if h.end is not None), key=lambda each: each[:2])
-        times = [end for end, _, _ in known]
-        ends = sorted(set(times))
-        ordered = [holder for _, _, holder in known]
-        first = self._first(len(ends), lambda index: ordered[: bisect_right(times, ends[index])])
+        end, slot = self.holders.end, self.holders.slot
+        known = np.flatnonzero(end < math.inf)
+        ends = np.unique(end[known])
+        first = self._first(len(ends), lambda index: known[end[known] <= ends[index]])
         start = first.start if first is not None else None
         if start is None:
             return None
-        on_slot: dict[int, list[tuple[float, Holder]]] = {}
-        for end, _, holder in known[: bisect_right(times, start)]:
-            on_slot.setdefault(holder.slot, []).append((end, holder))
+        early = known[end[known] <= start]
+        last = np.full(self.cluster.size, -math.inf)
+        np.maximum.at(last, slot[early], end[early])
         names = self.cluster.names
-        slots = sorted(on_slot, key=lambda slot: (max(end for end, _ in on_slot[slot]), names[slot]))
-        fewest = self._first(
-            len(slots), lambda index: [holder for slot in slots[: index + 1] for _, holder in on_slot[slot]]
-        )
-        return fewest or first
+        slots: list[int] = np.flatnonzero(last > -math.inf).tolist()
+        return self._first_on(sorted(slots, key=lambda slot: (last[slot], names[slot])), early) or first
 
     # --- durations are not known -------------------------------------------------------------------
 
     def _by_counts(self) -> Place | None:
-        on_slot: dict[int, list[Holder]] = {}
-        for holder in self.holders:
-            on_slot.setdefault(holder.slot, []).append(holder)
-        found: list[Place] = []
-        for slots in self._orders(on_slot):
-            place = self._first(
-                len(slots), lambda index, s=slots: [h for slot in s[: index + 1] for h in on_slot[slot]]
-            )
-            if place is not None:
-                found.append(place)
-        return min(found, key=lambda place: place.rank, default=None)
+        everybody = np.arange(len(self.holders.uids))
+        places = (self._first_on(slots, everybody) for slots in self._orders())
+        return min((place for place in places if place is not None), key=lambda place: place.rank, default=None)
 
-    def _orders(self, on_slot: dict[int, list[Holder]]) -> Iterator[list[int]]:
+    def _orders(self) -> Iterator[list[int]]:
         """Orders in which nodes may be freed: those that give a seat for the fewest pods first, domain by domain."""
+        size, names = self.cluster.size, self.cluster.names
         shape = self._largest_shape()
         seats = self.trial.seats(shape)
         gains = np.maximum(self.state.evaluator.empty_capacity(shape) - seats, 0)
-        order = sorted(
-            (slot for slot in on_slot if slot < len(gains) and gains[slot] > 0),
-            key=lambda slot: (
-                len(on_slot[slot]) / int(gains[slot]),
-                max(holder.started for holder in on_slot[slot]),
-                self.cluster.names[slot],
-            ),
-        )
+        pods = np.bincount(self.holders.slot, minlength=size)
+        youngest = np.zeros(size)
+        np.maximum.at(youngest, self.holders.slot, self.holders.started)
+        free = np.flatnonzero((pods[: len(gains)] > 0) & (gains > 0))
+        rank = zip((pods[free] / gains[free]).tolist(), youngest[free].tolist(), free.tolist(), strict=True)
+        order = [slot for _, _, slot in sorted(rank, key=lambda each: (each[0], each[1], names[each[2]]))]
         top, inner = self._topology_keys()
         if inner:
-            order = [slot for domain in self._domains(order, inner, seats, gains, on_slot) for slot in domain]
+            order = [slot for domain in self._domains(order, inner, seats, gains, pods) for slot in domain]
         if not top:
             yield order
             return
-        yield from self._domains(order, top, seats, gains, on_slot)[:MOST_DOMAINS]
+        yield from self._domains(order, top, seats, gains, pods)[:MOST_DOMAINS]
 
     def _largest_shape(self) -> Shape:
         """The shape that takes most of a node."""
@@ -232,9 +196,7 @@ class _Search:
         inner = next((group.topology for group in groups(self.request) if group.topology not in ("", top)), "")
         return top, inner
 
-    def _domains(
-        self, order: list[int], key: str, seats: Ints, gains: Ints, on_slot: dict[int, list[Holder]]
-    ) -> list[list[int]]:
+    def _domains(self, order: list[int], key: str, seats: Ints, gains: Ints, pods_on: Ints) -> list[list[int]]:
         """The ordered nodes by domain, the domain that needs the fewest pods to leave first."""
         values = self.cluster.labels(key)
         need = self._need(key)
@@ -250,7 +212,7 @@ class _Search:
                 if have >= need:
                     break
                 have += int(gains[slot])
-                pods += len(on_slot[slot])
+                pods += int(pods_on[slot])
             return (max(0, need - have), pods, self.cluster.label_value(key, value))
 
         return [by_domain[value] for value in sorted(by_domain, key=cost)]
@@ -262,10 +224,11 @@ class _Search:
 
     # --- which pods really have to leave -----------------------------------------------------------
 
-    def _trimmed(self, placed: Placed, gone: Sequence[Holder]) -> Place:
+    def _trimmed(self, placed: Placed, gone: Ints) -> Place:
         """The place without the pods that may as well stay: those that end last stay first."""
-        used = {assignment.index for assignment in placed.assignments}
-        on_used = [holder for holder in gone if holder.slot in used]
+        used = np.zeros(self.cluster.size, dtype=np.bool_)
+        used[[assignment.index for assignment in placed.assignments]] = True
+        on_used = self.holders.of(gone[used[self.holders.slot[gone]]].tolist())
         needed = self._needed(placed, on_used)
         independent = all(self.trial.independent(shape) for shape in shapes_of(self.request).values())
         if len(needed) < len(on_used) and not independent and not self._holds(placed, needed):

@@ -27,7 +27,7 @@ from muster.scheduler.explain.sentences import (
     why_never,
 )
 from muster.scheduler.explain.suggestions import CHANGEABLE, Through, suggest
-from muster.scheduler.groups.group import PENDING, Group, Member, entity_key, priority_of
+from muster.scheduler.groups.group import PENDING, Group, Member, awaits_priority, entity_key, priority_of
 from muster.scheduler.groups.validity import find_fault
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest
@@ -192,7 +192,7 @@ def _not_tried(state: SchedulerState, entity: QueuedEntity, base: Explanation, t
     if fault is not None:
         text = f"{name_of(entity)} cannot be scheduled as it is: {fault.message}"
         return _with(base, entity, state, fault.reason, text, target, wakes="when one of its objects changes")
-    if entity.group is not None and not (entity.group.exists and entity.group.admissible and not entity.group.gated):
+    if entity.group is not None and not _is_complete(entity.group):
         return _incomplete(state, entity, base, target)
     if entity.member is not None and entity.member.gated:
         gates = ", ".join(gate.name for gate in entity.member.pod.spec.scheduling_gates or ())
@@ -245,6 +245,10 @@ def _with(
     return msgspec.structs.replace(base, verdict=verdict, sentence=sentence, levels=levels, wakes=wakes, **more)
 
 
+def _is_complete(top: Group) -> bool:
+    return top.exists and top.admissible and not top.gated and not awaits_priority(top)
+
+
 def _incomplete(state: SchedulerState, entity: QueuedEntity, base: Explanation, target: Target) -> Explanation:
     assert entity.group is not None
     reasons = {reason.group.key: reason for reason in waiting.wait_reasons(entity.group)}
@@ -257,6 +261,7 @@ def _incomplete(state: SchedulerState, entity: QueuedEntity, base: Explanation, 
     wakes = {
         waiting.FOR_PARENT: f"when compositepodgroup {entity.key.name} is created",
         waiting.GATED: "when the scheduling gates are removed",
+        waiting.FOR_PRIORITY: "when the PriorityClass exists and Muster has filled in its value",
         waiting.FOR_MEMBERS: "when the missing pods are created",
     }.get(own.reason, "when the missing pods and groups are created")
     return _with(base, entity, state, own.reason, text, None, wakes=wakes)

@@ -62,6 +62,7 @@ class Plugin:
     unresolvable: ClassVar[bool] = False
     couples_pods: ClassVar[bool] = False
     known_args: ClassVar[frozenset[str] | None] = frozenset()  # None: any
+    beyond_its_node: ClassVar[bool] = False  # a `USAGE` filter whose result can change with pods on other nodes
     pod_labels: ClassVar[frozenset[str]] = frozenset()  # keys of pod labels it reads, other than in selectors
     watches: ClassVar[frozenset[str]] = frozenset()  # entries of `Cluster.versions` on which its results depend too
     requeue_on: ClassVar[ClusterEvents] = frozenset()  # events that can end a rejection
@@ -109,7 +110,7 @@ class Plugin:
         return self.couples_pods
 
     def affected_by_own_shape(self, shape: Shape, cluster: Cluster) -> bool:
-        """Whether placing pods of the shape can change the result of a `PODS` filter for the next pod of the shape."""
+        """Whether a pod of the shape can change the filter's result on other nodes for the next pod of the shape."""
         return True
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
@@ -129,7 +130,7 @@ class Plugin:
         return (FilterStatus(self.message, slots, self.unresolvable, self.name),)
 
     @property
-    def requeue_events(self) -> ClusterEvents:
+    def gains(self) -> ClusterEvents:
         """The events of `requeue_on` that requeue rejected pods; the other ones also log a change of the node."""
         return self.requeue_on if self.filter_depends_on is DependsOn.PODS else self.requeue_on - NODE_LOCAL
 

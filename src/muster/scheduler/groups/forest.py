@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler.groups.group import PENDING, RUNNING, SUCCEEDED, Group, Member
+from muster.scheduler.groups.group import PENDING, RUNNING, SUCCEEDED, Group, Member, Traits
 from muster.scheduler.interface.keys import EntityKey
 
 
@@ -53,10 +53,9 @@ class Forest:
         group.minimum = minimum_of(obj)
         if was_other:
             group.scheduled_once = False
-            group.finished.clear()
         group.scheduled_once = group.scheduled_once or _was_scheduled(obj)
         self._link(group, obj.spec.parent_composite_pod_group_name)
-        self._update_admissible(group)
+        group.recount()
         return group
 
     def remove_group(self, key: EntityKey) -> Group | None:
@@ -67,9 +66,8 @@ class Forest:
         self._refer(group, None)
         group.obj = None
         group.scheduled_once = False
-        group.finished.clear()
         self._link(group, None)
-        self._update_admissible(group)
+        group.recount()
         self._prune(group)
         return group
 
@@ -142,29 +140,17 @@ class Forest:
             above.pending_below += sign * group.pending_below
             above.in_flight += sign * group.in_flight
             above.foreign_below += sign * group.foreign_below
+            for traits, count in group.traits.items():
+                _add_traits(above, traits, sign * count)
             above = above.parent if not above.cyclic else None
-        if group.admissible and group.parent is not None:
-            group.parent.admissible_children += sign
-            self._update_admissible(group.parent)
+        if group.parent is not None:
+            group.parent.add_below(group.counts, sign)
+            group.parent.recount()
 
     def _prune(self, group: Group) -> None:
         if group.empty and self.groups.get(group.key) is group:
             self._unlink(group)
             del self.groups[group.key]
-
-    def _update_admissible(self, group: Group) -> None:
-        """Recompute whether a group has its quorum, and that of its ancestors if it changed."""
-        current: Group | None = group
-        while current is not None:
-            count = current.known if current.is_leaf else current.admissible_children
-            admissible = current.exists and count >= current.minimum
-            if admissible == current.admissible:
-                return
-            current.admissible = admissible
-            if current.cyclic or current.parent is None:
-                return
-            current.parent.admissible_children += 1 if admissible else -1
-            current = current.parent
 
     # --- members -----------------------------------------------------------------------------------
 
@@ -213,22 +199,23 @@ class Forest:
     def _drop_member(self, group: Group, uid: str) -> None:
         group.member_count -= 1
         group.finished.discard(uid)
-        self._update_admissible(group)
+        group.recount()
         self._prune(group)
 
     def assume(self, assumed: Iterable[tuple[Member, str]]) -> None:
         """Binds of these pending pods are on their way: they count as running from now on."""
-        moved: dict[EntityKey, int] = {}
+        moved: dict[Group, int] = {}
         for member, node in assumed:
             member.assumed = node
             member.in_flight = True
             group = member.group
             if group is not None:
                 group.running[member.uid] = group.pending.pop(member.uid)
-                group.unconfirmed += 1
-                moved[group.key] = moved.get(group.key, 0) + 1
-        for key, count in moved.items():
-            self._count(self.groups[key], -count, 0, count)  # pending or running, the quorum is the same
+                moved[group] = moved.get(group, 0) + 1
+        for group, count in moved.items():
+            group.unconfirmed += count
+            self._count(group, -count, 0, count)
+            group.recount()
 
     def bind_answered(self, member: Member) -> None:
         """The API has accepted or refused the bind of a pod."""
@@ -256,26 +243,27 @@ class Forest:
             return
         if member.in_flight:
             self._count(group, 0, 0, 1)
-        if member.lost:
-            pass  # it counts nowhere, whatever it did on its node
-        elif member.state == SUCCEEDED:
-            group.finished.add(member.uid)
+        if member.state == SUCCEEDED:
+            group.finished.add(member.uid)  # whatever becomes of its node
+        elif member.lost:
+            pass  # it counts nowhere
         elif member.state == RUNNING or (member.state == PENDING and member.assumed):
             group.running[member.uid] = member
             group.unconfirmed += 1 if member.assumed else 0
-            group.traits[member.traits] += 1
+            self._count_traits(member, 1)
             self._count_foreign(member, 1)
         elif member.state == PENDING and member.foreign:
             group.foreign[member.uid] = member
-            group.traits[member.traits] += 1
+            self._count_traits(member, 1)
             self._count_foreign(member, 1)
         elif member.state == PENDING:
             group.pending[member.uid] = member
-            group.traits[member.traits] += 1
+            self._count_traits(member, 1)
             self._count(group, 1, int(member.gated))
-        self._update_admissible(group)
+        group.recount()
 
     def _leave(self, member: Member) -> None:
+        """The pod counts nowhere; whoever calls this has its group recounted."""
         group = member.group
         if group is None:
             return
@@ -287,14 +275,11 @@ class Forest:
         if was_foreign or was_running:
             self._count_foreign(member, -1)
         if was_pending or was_running or was_foreign:
-            group.traits[member.traits] -= 1
-            if group.traits[member.traits] == 0:
-                del group.traits[member.traits]
+            self._count_traits(member, -1)
         if was_pending:
             self._count(group, -1, -int(member.gated))
         if member.in_flight:
             self._count(group, 0, 0, -1)
-        self._update_admissible(group)
 
     @staticmethod
     def _count(group: Group, pending: int, gated: int, in_flight: int = 0) -> None:
@@ -306,11 +291,26 @@ class Forest:
             current = current.parent if not current.cyclic else None
 
     @staticmethod
+    def _count_traits(member: Member, sign: int) -> None:
+        current = member.group
+        while current is not None:
+            _add_traits(current, member.traits, sign)
+            current = current.parent if not current.cyclic else None
+
+    @staticmethod
     def _count_foreign(member: Member, sign: int) -> None:
         current = member.group if member.foreign else None
         while current is not None:
             current.foreign_below += sign
             current = current.parent if not current.cyclic else None
+
+
+def _add_traits(group: Group, traits: Traits, count: int) -> None:
+    total = group.traits.get(traits, 0) + count
+    if total:
+        group.traits[traits] = total
+    else:
+        del group.traits[traits]
 
 
 def _workload_of(obj: api.PodGroup | api.CompositePodGroup | None) -> tuple[str, str] | None:

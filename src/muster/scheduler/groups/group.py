@@ -1,7 +1,7 @@
 """A group of the forest and a pod in it: what counts towards the minimum, and what a tree has as a whole.
 
-Whether a tree has its quorum, whether a member is gated and how many pods are pending are counters that one pod
-changes in O(depth), whatever the size of the group.
+Whether a tree has its quorum, whether a member is gated, what is bound and how many pods are pending are counters that
+one pod changes in O(depth), whatever the size of the group and of its tree.
 
 What counts: pending and running members. Terminating and Failed pods never count; members that
 Succeeded count only for a group that was scheduled once, so that a completing gang is not a broken one.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from muster.api import groups as api
 from muster.api import types
@@ -94,13 +95,25 @@ def group_name(pod: types.Pod) -> str | None:
     return group.pod_group_name if group is not None else None
 
 
+class GroupCounts(NamedTuple):
+    """What a group adds to the counters of its parent; the sum over the children of a composite has the same form."""
+
+    admissible: int = 0  # has its quorum
+    placeable: int = 0  # has a pending pod below, on a path where every group has its quorum
+    has_minimum: int = 0  # is bound with its minimum, binds in flight included
+    quorum_bound: int = 0  # the same without binds in flight
+    leaves_below_minimum: int = 0  # PodGroups in the subtree that are bound below their minimum
+    leaves_bound: int = 0  # PodGroups in the subtree with a bound member
+    leaves_confirmed: int = 0  # the same without binds in flight
+
+
 class Group:
     """One PodGroup or CompositePodGroup, or a placeholder for one that was only named so far."""
 
     __slots__ = (
-        "admissible",
-        "admissible_children",
+        "below",
         "children",
+        "counts",
         "cyclic",
         "finished",
         "foreign",
@@ -131,10 +144,10 @@ class Group:
         self.running: dict[str, Member] = {}
         self.foreign: dict[str, Member] = {}  # pending pods that another scheduler places
         self.finished: set[str] = set()  # uids that Succeeded
-        self.traits: Counter[Traits] = Counter()
+        self.traits: Counter[Traits] = Counter()  # of the pods in this subtree
         self.minimum = 1
-        self.admissible = False
-        self.admissible_children = 0
+        self.counts = GroupCounts()  # what it adds to its parent
+        self.below = GroupCounts()  # what its children add
         self.gated = 0  # gated pending pods in this subtree
         self.pending_below = 0  # pending pods in this subtree
         self.foreign_below = 0  # pods in this subtree, pending or running, that name another scheduler
@@ -179,9 +192,7 @@ class Group:
     @property
     def confirmed(self) -> int:
         """Members that count and whose bind the API has accepted; for a composite, children whose minimum is bound."""
-        if self.is_leaf:
-            return self.bound - self.unconfirmed
-        return sum(child.quorum_bound for child in self.children.values() if not child.cyclic)
+        return self.bound - self.unconfirmed if self.is_leaf else self.below.quorum_bound
 
     @property
     def quorum_bound(self) -> bool:
@@ -189,13 +200,20 @@ class Group:
         return self.exists and self.confirmed >= self.minimum
 
     @property
+    def admissible(self) -> bool:
+        """Whether the group has its quorum: enough members, or enough children that have theirs."""
+        return bool(self.counts.admissible)
+
+    @property
     def placeable(self) -> bool:
         """Whether a group below, on a path where every group has its quorum, has a pending pod."""
-        if not self.admissible:
-            return False
-        if self.is_leaf:
-            return bool(self.pending)
-        return self.pending_below > 0 and any(c.placeable for c in self.children.values() if not c.cyclic)
+        return bool(self.counts.placeable)
+
+    @property
+    def partly_bound(self) -> bool:
+        """Whether pods are bound, binds in flight included, and the minimum of the tree or of a leaf is not."""
+        counts = self.counts
+        return bool(counts.leaves_below_minimum or (counts.leaves_bound and not counts.has_minimum))
 
     @property
     def admitted(self) -> bool:
@@ -204,6 +222,55 @@ class Group:
         while group is not None and group.admissible:
             group = group.parent if not group.cyclic else None
         return group is None
+
+    def recount(self) -> None:
+        """Bring what the group adds to its parent up to date, and so on upwards for as long as that changes."""
+        group = self
+        while True:
+            old, new = group.counts, group._current_counts()
+            if new == old:
+                return
+            group.counts = GroupCounts._make(new)
+            if group.parent is None or group.cyclic:
+                return
+            group.parent.add_below(new, 1)
+            group.parent.add_below(old, -1)
+            group = group.parent
+
+    def add_below(self, counts: tuple[int, ...], sign: int) -> None:
+        """A child adds this from now on, or no longer."""
+        self.below = GroupCounts._make([total + sign * count for total, count in zip(self.below, counts, strict=True)])
+
+    def _current_counts(self) -> tuple[int, ...]:
+        minimum, exists = self.minimum, self.obj is not None
+        if not self.is_leaf:
+            below = self.below
+            admissible = exists and below.admissible >= minimum
+            return (
+                admissible,
+                admissible and below.placeable > 0,
+                below.has_minimum >= minimum,
+                exists and below.quorum_bound >= minimum,
+                *below[4:],
+            )
+        bound = self.bound
+        confirmed = bound - self.unconfirmed
+        admissible = exists and len(self.pending) + bound >= minimum
+        return (
+            admissible,
+            admissible and bool(self.pending),
+            bound >= minimum,
+            exists and confirmed >= minimum,
+            0 < bound < minimum,
+            bound > 0,
+            confirmed > 0,
+        )
+
+    def set_scheduled_once(self) -> None:
+        """The minimum of the group was bound once: members that Succeeded count from now on."""
+        if not self.scheduled_once:
+            self.scheduled_once = True
+            self.recount()
 
     def root(self) -> Group:
         group = self
@@ -239,11 +306,16 @@ def names_no_class(top: Group) -> bool:
     return top.obj is None or (not top.obj.spec.priority_class_name and not top.obj.spec.priority)
 
 
+def awaits_priority(top: Group) -> bool:
+    """Whether the root names a class that has not given it its priority yet, as a custom resource may for a moment."""
+    return top.obj is not None and top.obj.spec.priority is None and bool(top.obj.spec.priority_class_name)
+
+
 def priority_of(top: Group) -> int:
     """The priority of a tree: that of its root, or the lowest of its pods where the root names no class."""
     if top.obj is not None and top.obj.spec.priority is not None and not names_no_class(top):
         return top.obj.spec.priority
-    return min((priority for leaf in top.leaves() for _, priority, _ in leaf.traits), default=0)
+    return min((priority for _, priority, _ in top.traits), default=0)
 
 
 def may_preempt(top: Group) -> bool:
@@ -251,7 +323,7 @@ def may_preempt(top: Group) -> bool:
     policy = top.obj.spec.preemption_policy if top.obj else None
     if policy == api.NEVER or (policy is not None and not names_no_class(top)):
         return policy != api.NEVER
-    return all(policy != api.NEVER for leaf in top.leaves() for _, _, policy in leaf.traits)
+    return all(policy != api.NEVER for _, _, policy in top.traits)
 
 
 def entity_key(member: Member) -> EntityKey:

@@ -174,7 +174,7 @@ def _member_faults(top: Group) -> Iterator[str]:
     if names_no_class(top):
         return
     spec = top.obj.spec
-    for _, priority, policy in sorted({traits for leaf in top.leaves() for traits in leaf.traits}):
+    for _, priority, policy in sorted(top.traits):
         if spec.priority is not None and priority != spec.priority:
             yield (
                 "all pods in a single pod group should have the same priority as the pod group's priority, "
@@ -190,7 +190,7 @@ def _member_faults(top: Group) -> Iterator[str]:
 
 def mixed_schedulers(top: Group) -> TreeFault | None:
     """The fault of a tree whose pods name different schedulers; it needs no complete tree to be found."""
-    names = sorted({scheduler for leaf in top.leaves() for scheduler, _, _ in leaf.traits})
+    names = sorted({scheduler for scheduler, _, _ in top.traits})
     if len(names) < 2:
         return None
     text = "all pods in a single pod group should have the same .spec.schedulerName set, "

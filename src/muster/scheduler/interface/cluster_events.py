@@ -17,6 +17,7 @@ POD_PLACED = "pod placed"
 POD_GONE = "pod gone"
 POD_CHANGED = "pod changed"
 STORAGE = "storage"
+DEVICES = "devices"
 NAMESPACE = "namespace"
 SELECTORS = "selectors"
 

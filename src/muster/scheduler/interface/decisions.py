@@ -8,6 +8,8 @@ binds of a group are held until the claims of all its members are bound.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from muster.scheduler.interface.keys import ObjectRef
@@ -39,6 +41,24 @@ class PromiseVolume(msgspec.Struct, frozen=True, tag_field="do", tag="keep-volum
 
     volume: str
     claim: ObjectRef
+
+
+class AllocateClaim(msgspec.Struct, frozen=True, tag_field="do", tag="allocate"):
+    """Give a resource claim its devices and reserve it for a pod or a group, in one write of its status.
+
+    Without an allocation the claim has its devices already, and is only reserved.
+    """
+
+    claim: ObjectRef
+    consumer: ObjectRef
+    allocation: dict[str, Any] | None = None
+
+
+class DeallocateClaim(msgspec.Struct, frozen=True, tag_field="do", tag="deallocate"):
+    """Take the devices back from a resource claim that is reserved for none but these consumers."""
+
+    claim: ObjectRef
+    consumers: tuple[str, ...]  # uids
 
 
 class SetCondition(msgspec.Struct, frozen=True, tag_field="do", tag="condition"):
@@ -73,4 +93,14 @@ class Evict(msgspec.Struct, frozen=True, tag_field="do", tag="evict"):
     given_back: bool = False  # no preemption: the pod's group stayed below its minimum for the bind timeout
 
 
-Decision = Bind | Nominate | SelectVolumeNode | PromiseVolume | SetCondition | RecordEvent | Evict
+Decision = (
+    Bind
+    | Nominate
+    | SelectVolumeNode
+    | PromiseVolume
+    | AllocateClaim
+    | DeallocateClaim
+    | SetCondition
+    | RecordEvent
+    | Evict
+)

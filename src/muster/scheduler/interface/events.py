@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from muster.api import groups, types
+from muster.api import devices, groups, types
 
 KINDS: dict[str, type[msgspec.Struct]] = {
     "Pod": types.Pod,
@@ -29,6 +29,10 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "PersistentVolumeClaim": types.PersistentVolumeClaim,
     "StorageClass": types.StorageClass,
     "CSINode": types.CSINode,
+    "ResourceSlice": devices.ResourceSlice,
+    "ResourceClaim": devices.ResourceClaim,
+    "DeviceClass": devices.DeviceClass,
+    "DeviceTaintRule": devices.DeviceTaintRule,
 }
 
 

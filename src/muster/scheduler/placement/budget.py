@@ -51,11 +51,19 @@ class Budget:
         """A budget of at most so many steps, which are spent of this one as well."""
         return Budget(max(1, min(steps, self.left)), parent=self)
 
-    def pause_due(self) -> bool:
-        """Whether the slice is used up; asking so starts the next one."""
+    def shorten_slice(self, steps: int) -> None:
+        """Work that is no part of the search took up so much of its slice."""
+        self._whole()._paused_at -= steps
+
+    def _whole(self) -> Budget:
         whole = self
         while whole.parent is not None:
             whole = whole.parent
+        return whole
+
+    def pause_due(self) -> bool:
+        """Whether the slice is used up; asking so starts the next one."""
+        whole = self._whole()
         if not whole.slice_steps or whole.spent - whole._paused_at < whole.slice_steps:
             return False
         whole._paused_at = whole.spent

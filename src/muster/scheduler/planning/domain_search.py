@@ -1,6 +1,6 @@
 """Groups that compete for the domains of one key: an assignment is proposed, its domains are packed, and so on.
 
-`DomainFilling` proposes which domain each group takes, from bounds that need no packing. Here the groups of each domain
+`DomainFilling` proposes which domain each group takes, from rows that need no packing. Here the groups of each domain
 are packed; where that fails, the certificate that shows it becomes a row for all domains, or else that one set is ruled
 out, and the next proposal is made. What is found is a placement. That nothing is found proves that there is none only
 if nothing was left out and no packing gave up.
@@ -16,6 +16,7 @@ import numpy as np
 from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
 from muster.scheduler.planning.domain_filling import DomainFilling
+from muster.scheduler.planning.domain_rows import DomainRows
 from muster.scheduler.planning.exact import DualCertificate, Relaxed
 from muster.scheduler.planning.node_matrix import Ints, NodeSet
 from muster.scheduler.planning.packing_instance import PackingInstance, ScopedRequest
@@ -68,10 +69,11 @@ def find_domains(
 
     True if there is none; False if none was found.
     """
-    filling = _filling(competing, relaxed)
+    rows = _rows(competing, relaxed, settled)
+    filling = DomainFilling(rows, budget)
     packed: set[tuple[int, frozenset[int]]] = set()
     for _ in range(MOST_PROPOSALS):
-        proposed = yield from filling.fill(budget)
+        proposed = yield from filling.fill()
         if proposed is None:
             return filling.complete
         failed = False
@@ -90,9 +92,9 @@ def find_domains(
                 packed.add((domain, inside))
                 continue
             failed = True
-            filling.forbid(domain, np.array(sorted(inside)))
+            rows.rule_out(domain, np.array(sorted(inside)))
             if isinstance(answer, tuple):
-                filling.add_weights(_by_type(relaxed.instance, *answer))
+                rows.add_weights(_by_type(relaxed.instance, *answer))
             elif answer is None:
                 filling.complete = False
         if not failed:
@@ -100,14 +102,15 @@ def find_domains(
     return False
 
 
-def _filling(competing: Competing, relaxed: Relaxed) -> DomainFilling:
+def _rows(competing: Competing, relaxed: Relaxed, settled: Sequence[ScopedRequest]) -> DomainRows:
     """The rows to begin with: the prices of all groups together and others near them, each shape, each resource."""
     instance = relaxed.instance
     domain_of = np.full(instance.matrix.size, -1, dtype=np.int64)
     for at, (_, nodes) in enumerate(competing.domains):
         domain_of[nodes.nodes] = at
     allowed = np.array([[value in able for value, _ in competing.domains] for able in competing.feasible])
-    found = DomainFilling(relaxed.patterns, domain_of[instance.nodes], _demands(competing, instance), allowed)
+    shared = [at for at, (_, nodes) in enumerate(competing.domains) if any(p.nodes.bits & nodes.bits for p in settled)]
+    found = DomainRows(relaxed.patterns, domain_of[instance.nodes], _demands(competing, instance), allowed, shared)
     units = np.eye(instance.types, dtype=np.int64)
     near = [relaxed.weights + relaxed.weights * units // part for part in (4, -4, 2, -2)]
     for weights in np.vstack((relaxed.weights, units, instance.requests.T, *near)):

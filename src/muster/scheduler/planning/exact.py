@@ -28,6 +28,9 @@ from muster.scheduler.planning.prices import LAST_LEVEL, ROUNDING_LEVEL, PriceSe
 SEARCH_COST = 2  # steps for one state of the complete search, which are about 40 microseconds of work each
 
 
+FEW_OPTIONS = (3, 2)  # numbers of each type that are tried where there are too many patterns
+
+
 MAX_DEPTH = 200
 
 
@@ -82,7 +85,11 @@ def decide(instance: PackingInstance, budget: Budget) -> Pausing[Answer]:
     before = budget.spent
     patterns = pattern_table(instance, budget)
     if patterns is None:
-        return _coarse(instance) or BudgetSpent()
+        certificate = _coarse(instance)
+        if certificate is not None:
+            return certificate
+        found = yield from _with_some_patterns(instance, budget)
+        return BudgetSpent() if found is None else found
     cover = _Cover(instance, patterns, budget)
     certificate = cover.certificate()
     if certificate is not None:
@@ -109,6 +116,24 @@ def _by_prices(cover: _Cover, search: PriceSearch) -> Pausing[Ints | DualCertifi
         taken = yield from PatternSearch(cover.patterns, search.need, prices, cover.budget).run(thorough=thorough)
         if taken is not None:
             return cover.placement(taken)
+    return None
+
+
+def _with_some_patterns(instance: PackingInstance, budget: Budget) -> Pausing[Ints | None]:
+    """A packing in some of too many patterns; that there is none proves nothing."""
+    need = np.asarray(instance.preferred, dtype=np.int64)
+    for options in FEW_OPTIONS:
+        patterns = pattern_table(instance, budget, options)
+        if budget.pause_due():
+            yield
+        prices = None
+        if patterns is not None:
+            prices = yield from PriceSearch(patterns, need, budget).run(ROUNDING_LEVEL)
+        if patterns is None or prices is None:
+            continue
+        taken = yield from PatternSearch(patterns, need, prices, budget).run()
+        if taken is not None:
+            return _Cover(instance, patterns, budget).placement(taken)
     return None
 
 

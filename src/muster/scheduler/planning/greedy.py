@@ -43,6 +43,12 @@ PODS_PER_STEP = 16
 STEPS_PER_BATCH = 8  # for placing pods of one shape in one domain
 
 
+STEPS_PER_CALL = 5  # for placing pods of one shape, or looking at all domains
+
+
+NODES_PER_STEP = 250
+
+
 MOST_IN_VAIN = 400  # steps for pods that are placed and taken back, before the search takes over
 
 
@@ -59,6 +65,7 @@ class Greedy:
         self._minimum_shares: dict[GroupRequest, float] = {}
         self._shares: dict[Shape, float] = {}
         self._in_vain = 0  # steps for pods that were placed and taken back
+        self.work = 0  # roughly, in steps, whether they were spent or not
 
     # --- minima ----------------------------------------------------------------------------------
 
@@ -93,11 +100,13 @@ class Greedy:
         waiting = list(children)
         while need > 0:
             left: list[GroupRequest] = []
-            for child in waiting:
+            for at, child in enumerate(waiting):
                 if need > 0 and self.place_minimum(child, nodes):
                     need -= 1
-                else:
-                    left.append(child)
+                    continue
+                left.append(child)
+                if need > len(waiting) - at - 1 and not self._depend_on_pods(waiting):
+                    return False  # too few are left to try
             if need <= 0:
                 return True
             if len(left) == len(waiting) or not self._depend_on_pods(left):
@@ -143,6 +152,7 @@ class Greedy:
                 pods = leaf.identical[at]
                 wanted = min(limits[at] - self.placement.placed(pods), missing)
                 count = self.placement.place_best(pods, wanted, nodes) if wanted > 0 else 0
+                self.work += STEPS_PER_CALL if wanted > 0 else 0
                 missing -= count
                 moved = moved or count > 0
         return missing
@@ -153,6 +163,7 @@ class Greedy:
         """Place the minimum in the domain of the best score in which it holds."""
         domains = TopologyDomains.of(self.placement, request.topology, nodes)
         capacity = capacity_of(self.placement, request, domains)
+        self.work += STEPS_PER_CALL * (1 + len(domains.ids) // NODES_PER_STEP)
         exact = isinstance(request, PodGroupRequest) and self._counts_are_exact(request)
         if self.evaluated is not None and isinstance(request, PodGroupRequest):
             self.evaluated.domains += 1 if request.pin is not None else domains.count

@@ -12,7 +12,7 @@ import numpy as np
 
 from muster.scheduler.placement.request import GroupRequest, IdenticalPods
 from muster.scheduler.placement.verdict import Assignment
-from muster.scheduler.planning.node_matrix import Mask
+from muster.scheduler.planning.node_matrix import Ints, Mask
 from muster.scheduler.runtime.trial import Trial
 
 Mark = tuple[int, int, int, int]
@@ -61,6 +61,11 @@ class PartialPlacement:
         """Place pods on a given node."""
         self.trial.place(pods.shape, slot, count)
         self._record(pods, [slot] * count)
+
+    def place_counts(self, pods: IdenticalPods, slots: Ints, counts: Ints) -> None:
+        """Place so many pods on each of several distinct nodes."""
+        self.trial.place_counts(pods.shape, slots, counts)
+        self._record(pods, np.repeat(slots, counts).tolist())
 
     def _record(self, pods: IdenticalPods, slots: list[int]) -> None:
         self._log.append((pods, slots))

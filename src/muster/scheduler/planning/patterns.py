@@ -3,7 +3,7 @@
 A pattern is a count for each item type; it is maximal if not one more pod of any type fits beside it. Every packing is
 covered by a choice of one maximal pattern per node, so nothing is lost by looking at these only. They are enumerated
 type by type, as array passes over the partial patterns of all classes together. Where there are too many of them there
-is no table at all: a table that exists is complete.
+is no table at all, or one of some of them on request.
 """
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ class PatternTable:
         return self.table[int(self.starts[at]) : stop]
 
 
-def pattern_table(instance: PackingInstance, budget: Budget) -> PatternTable | None:
-    """The maximal patterns of an instance; None when there are too many or the budget ends."""
+def pattern_table(instance: PackingInstance, budget: Budget, options: int | None = None) -> PatternTable | None:
+    """The maximal patterns of an instance; None when there are too many or the budget ends.
+
+    With `options`, only patterns that come from so many of the largest numbers of each type: a table that is not
+    complete, from which nothing can be proven.
+    """
     representatives, member_of, sizes = _classes(instance)
-    found = _enumerate(instance, representatives, budget)
+    found = _enumerate(instance, representatives, budget, options)
     if found is None:
         return None
     classes, table = found
@@ -81,7 +85,9 @@ def _classes(instance: PackingInstance) -> tuple[Ints, Ints, Ints]:
     return order[fresh], member_of, np.bincount(member_of)
 
 
-def _enumerate(instance: PackingInstance, representatives: Ints, budget: Budget) -> tuple[Ints, Ints] | None:
+def _enumerate(
+    instance: PackingInstance, representatives: Ints, budget: Budget, most_options: int | None
+) -> tuple[Ints, Ints] | None:
     """The class and the counts of every maximal pattern, the largest item types first."""
     requests, counts = instance.requests, np.asarray(instance.counts, dtype=np.int64)
     fits = instance.fits[:, representatives]
@@ -95,6 +101,8 @@ def _enumerate(instance: PackingInstance, representatives: Ints, budget: Budget)
         most[~fits[at, classes]] = 0
         # The last type takes all it can: fewer would not be maximal.
         options = most + 1 if position < len(order) - 1 else np.ones_like(most)
+        if most_options is not None:
+            options = np.minimum(options, most_options)
         total = int(options.sum())
         if total > MOST_PARTIAL or not budget.spend_cells(total * (left.shape[1] + 2)):
             return None

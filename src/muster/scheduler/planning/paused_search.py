@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from muster.scheduler.placement.budget import Budget, Pausing, run_slice
 from muster.scheduler.placement.request import GroupRequest, IdenticalPods, PodGroupRequest, leaves
 from muster.scheduler.planning.node_matrix import Ints, Mask
@@ -38,8 +40,9 @@ class PausedSearch:
     def apply(self, found: Found, placement: PartialPlacement) -> bool:
         """Place what was found on the cluster as it is now; False if a seat is gone and no other is there."""
         index, left = placement.cluster.index, list[tuple[IdenticalPods, int]]()
-        for packed in found.packed:
-            slots = [index.get(self._names[slot], -1) for slot in map(int, packed.nodes)]
+        # Shape by shape: what fits is computed anew whenever pods of another shape were placed.
+        for packed in sorted(found.packed, key=lambda packed: packed.pods.shape.id):
+            slots = np.array([index.get(self._names[slot], -1) for slot in map(int, packed.nodes)], dtype=np.int64)
             missing = _place(placement, packed.pods, slots, packed.counts)
             if missing:
                 left.append((packed.pods, missing))
@@ -55,15 +58,12 @@ class PausedSearch:
         return True
 
 
-def _place(placement: PartialPlacement, pods: IdenticalPods, slots: list[int], counts: Ints) -> int:
+def _place(placement: PartialPlacement, pods: IdenticalPods, slots: Ints, counts: Ints) -> int:
     """Place pods where they still fit; how many of them do not."""
-    missing = 0
-    for slot, count in zip(slots, map(int, counts), strict=True):
-        fitting = min(count, int(placement.trial.seats(pods.shape)[slot])) if slot >= 0 else 0
-        if fitting:
-            placement.place_on(pods, slot, fitting)
-        missing += count - fitting
-    return missing
+    fitting = np.where(slots >= 0, np.minimum(counts, placement.trial.seats(pods.shape)[slots]), 0)
+    used = np.flatnonzero(fitting > 0)
+    placement.place_counts(pods, slots[used], fitting[used])
+    return int(counts.sum() - fitting[used].sum())
 
 
 def _nodes_for(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.budget import Budget, run_slice, run_to_end
@@ -33,6 +35,7 @@ from muster.scheduler.planning.affinity_search import AffinitySearch
 from muster.scheduler.planning.greedy import Greedy
 from muster.scheduler.planning.implied_topology import ImpliedTopology
 from muster.scheduler.planning.node_matrix import Mask, NodeMatrix
+from muster.scheduler.planning.packing_instance import PackedPods
 from muster.scheduler.planning.partial_placement import PartialPlacement
 from muster.scheduler.planning.paused_search import PausedSearch
 from muster.scheduler.planning.seat_bounds import node_matrix_of
@@ -258,6 +261,7 @@ class _Planner:
 
     def _search_until_pause(self, matrix: NodeMatrix, request: GroupRequest) -> Found | NotFound:
         """The tree search until it ends or its slice does."""
+        self.budget.shorten_slice(self.greedy.work)
         search = TreeSearch(matrix, self.budget).solve(request, matrix.everywhere())
         found = run_slice(search)
         if found is None:
@@ -291,25 +295,20 @@ class _Planner:
 
     def _apply(self, found: Found, dependent: bool) -> bool:
         """Place the pods that were found; pods that depend on each other only as the plugins allow."""
-        counts = [
-            (packed.pods, slot, count)
-            for packed in found.packed
-            for slot, count in zip(packed.nodes.tolist(), packed.counts.tolist(), strict=True)
-        ]
-        if dependent and not self._place_feasible(counts):
+        if dependent and not self._place_feasible(found.packed):
             return False
-        for pods, slot, count in () if dependent else counts:
-            self.placement.place_on(pods, slot, count)
+        for packed in () if dependent else found.packed:
+            self.placement.place_counts(packed.pods, packed.nodes, packed.counts)
         for group, value in found.domains:
             self.placement.choose_domain(group, value)
         for group in found.satisfied:
             self.placement.mark_satisfied(group)
         return True
 
-    def _place_feasible(self, counts: list[tuple[IdenticalPods, int, int]]) -> bool:
+    def _place_feasible(self, found: list[PackedPods]) -> bool:
         """Repeat while a pod is feasible on the node that the counts give it."""
         trial = self.placement.trial
-        waiting = [(pods, slot) for pods, slot, count in counts for _ in range(count)]
+        waiting = [(packed.pods, slot) for packed in found for slot in np.repeat(packed.nodes, packed.counts).tolist()]
         while waiting:
             left: list[tuple[IdenticalPods, int]] = []
             for pods, slot in waiting:

@@ -16,19 +16,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.planning.node_matrix import Ints
+from muster.scheduler.planning.pattern_columns import DenseColumns, Floats, PatternColumns
 from muster.scheduler.planning.patterns import PatternTable
-
-Floats = NDArray[np.float64]
 
 # A power of two, so that simple fractions are far from where rounding changes.
 DEAREST = 1 << 17
 
 
 FIRST_LEVEL, SELECTION_LEVEL, ROUNDING_LEVEL, LAST_LEVEL = 2, 6, 10, 16
+
+
+LEVEL_STEP = 2  # each level has a quarter of the smoothing of the one before
 
 
 MANY_PATTERNS = 8_000  # from so many on, a selection of them is enough for the first levels
@@ -63,24 +64,30 @@ class Prices:
 class PriceSearch:
     """The way to the prices for a need, from level to level of smoothing."""
 
-    def __init__(self, patterns: PatternTable, need: Ints, budget: Budget) -> None:
+    def __init__(
+        self, patterns: PatternTable, need: Ints, budget: Budget, columns: PatternColumns | None = None
+    ) -> None:
         self.patterns = patterns
         self.need = need
         self.budget = budget
         self.wanted = np.flatnonzero(need > 0)
-        self.table: Floats = patterns.table[:, self.wanted] / need[self.wanted]
-        self.shares: Floats = np.zeros(len(self.table))
+        self.columns = columns or DenseColumns(patterns.table[:, self.wanted] / need[self.wanted])
+        self.shares: Floats = np.zeros(len(patterns.table))
         self._nodes = float(patterns.sizes.sum())
         self._level = FIRST_LEVEL
         self._least = np.inf
         self._point: Floats = np.full(len(self.wanted), 1.0 / max(1, len(self.wanted)))
         self._before: Floats = self._point
-        many = len(self.table) > MANY_PATTERNS
-        self._near: Ints = _extreme(patterns, self.table, budget) if many else np.arange(len(self.table))
+        self._many = len(patterns.table) > MANY_PATTERNS
+        self._near: Ints = (
+            _extreme(patterns, self.columns, len(self.wanted), budget)
+            if self._many
+            else np.arange(len(patterns.table), dtype=np.int64)
+        )
 
     def run(self, last: int) -> Pausing[Prices | None]:
         """The prices after some level; None if nothing is needed or the budget ends."""
-        if not len(self.wanted) or not len(self.table):
+        if not len(self.wanted) or not len(self.shares):
             return None
         while self._level <= last and self._least >= REFUTED:
             if not self._minimise():
@@ -93,17 +100,17 @@ class PriceSearch:
 
     def _minimise(self) -> bool:
         """One level; False if the budget ends."""
-        patterns, level, table = self.patterns, self._level, self.table
+        patterns, level, columns = self.patterns, self._level, self.columns
         smoothing = 0.5**level / self._nodes
-        problem = _Smoothed(patterns, self._near, table[self._near], smoothing)
-        if not problem.minimise(self._start(), self.budget) or not self.budget.spend_cells(2 * table.size):
+        problem = _Smoothed(patterns, self._near, columns.only(self._near), smoothing)
+        if not problem.minimise(self._start(), self.budget) or not self.budget.spend_cells(2 * columns.cells):
             return False
-        values = table @ problem.point
+        values = columns.values(problem.point)
         dearest = patterns.best(values)
         loss = dearest[patterns.class_of] - values
         close = loss <= NEAR * smoothing
         if level > SELECTION_LEVEL and np.count_nonzero(close) > np.count_nonzero(close[self._near]):
-            self._near = np.arange(len(table))  # the point moved further than expected: this level again
+            self._near = np.arange(len(values))  # the point moved further than expected: this level again
             self._before = self._point
             return True
         worth = float(patterns.sizes @ dearest)
@@ -111,16 +118,16 @@ class PriceSearch:
             self._least, self._before, self._point = worth, self._point, problem.point
         if level == ROUNDING_LEVEL:
             self.shares[self._near] = problem.shares
-        if len(table) <= MANY_PATTERNS or level >= SELECTION_LEVEL:
+        if not self._many or level >= SELECTION_LEVEL:
             self._near = np.flatnonzero(loss <= FAR_BELOW * smoothing)
-        self._level += 1
+        self._level += LEVEL_STEP
         return True
 
     def _start(self) -> Floats:
-        """Half as far again as the last level moved the point: the way is nearly straight in the smoothing."""
-        if self._level <= FIRST_LEVEL + 1:
+        """Further on by what is left of the way, which is nearly straight in the smoothing."""
+        if self._level <= FIRST_LEVEL + LEVEL_STEP:
             return self._point
-        ahead = np.maximum(self._point + (self._point - self._before) / 2, self._point / 4)
+        ahead = np.maximum(self._point + (self._point - self._before) / (1 << LEVEL_STEP), self._point / 4)
         return ahead / ahead.sum()
 
 
@@ -129,13 +136,12 @@ def rounded(prices: Floats) -> Ints:
     return np.rint(prices * (DEAREST / prices.max())).astype(np.int64)
 
 
-def _extreme(patterns: PatternTable, table: Floats, budget: Budget) -> Ints:
+def _extreme(patterns: PatternTable, columns: PatternColumns, types: int, budget: Budget) -> Ints:
     """Of many patterns, those that are dearest in their class at some simple prices: enough to begin with."""
-    types = table.shape[1]
     units = np.eye(types)
     points = np.vstack((np.ones(types), units, 1 - units, *(units[at] + units[at + 1 :] for at in range(types - 1))))
-    budget.spend_cells(table.size * len(points))
-    values = table @ points.T
+    budget.spend_cells(columns.cells * len(points))
+    values = columns.values(points.T)
     dearest = np.maximum.reduceat(values, patterns.starts)[patterns.class_of]
     return np.flatnonzero((values >= dearest).any(axis=1))
 
@@ -143,8 +149,8 @@ def _extreme(patterns: PatternTable, table: Floats, budget: Budget) -> Ints:
 class _Smoothed:
     """The smoothed worth of all nodes on the simplex of prices, at one level of smoothing, and its minimum."""
 
-    def __init__(self, patterns: PatternTable, near: Ints, table: Floats, smoothing: float) -> None:
-        self.table = table  # [pattern that is near the dearest, type], as a share of the need
+    def __init__(self, patterns: PatternTable, near: Ints, columns: PatternColumns, smoothing: float) -> None:
+        self.columns = columns  # of the patterns that are near the dearest
         self.class_of = patterns.class_of[near]
         self.starts = np.searchsorted(self.class_of, np.arange(patterns.classes))
         self.sizes = patterns.sizes.astype(np.float64)
@@ -157,7 +163,7 @@ class _Smoothed:
         """Newton's method from a point; False if the budget ends."""
         self._move_to(point)
         for _ in range(MOST_NEWTON_STEPS):
-            if not budget.spend_cells(self.table.size * PASSES_PER_STEP):
+            if not budget.spend_cells(self.columns.cells * PASSES_PER_STEP):
                 return False
             if self._step() < CLOSE_ENOUGH * self.smoothing:
                 break
@@ -165,7 +171,7 @@ class _Smoothed:
 
     def _evaluate(self, point: Floats) -> tuple[float, Floats]:
         """The value with its barrier, and the share of each pattern."""
-        values = self.table @ point
+        values = self.columns.values(point)
         dearest = np.maximum.reduceat(values, self.starts)
         shares = np.exp((values - dearest[self.class_of]) / self.smoothing)
         sums = np.add.reduceat(shares, self.starts)
@@ -180,11 +186,10 @@ class _Smoothed:
     def _step(self) -> float:
         """One damped step; how much the quadratic model promised."""
         point, smoothing = self.point, self.smoothing
-        weighted = self.shares[:, None] * self.table
-        means = np.add.reduceat(weighted, self.starts)
-        taken = weighted * self.sizes[self.class_of][:, None]
-        gradient = taken.sum(axis=0) - smoothing / point
-        hessian = (self.table.T @ taken - means.T @ (means * self.sizes[:, None])) / smoothing
+        means = self.columns.means(self.shares, self.class_of, self.starts)
+        taken = self.shares * self.sizes[self.class_of]
+        gradient = self.sizes @ means - smoothing / point
+        hessian = (self.columns.products(taken) - means.T @ (means * self.sizes[:, None])) / smoothing
         hessian[np.diag_indices_from(hessian)] += smoothing / point**2 + 1e-9
         direction = _descent(gradient, hessian)
         falling = direction < 0

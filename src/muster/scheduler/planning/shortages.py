@@ -24,7 +24,7 @@ from muster.scheduler.planning.tree_search import NotFound
 NEAREST = 5  # domains that are described
 
 
-MOST_CHILDREN = 16  # failed children of one group that are described
+MOST_CHILDREN = 8  # failed children of one group that are described; after so many the others are not tried
 
 
 MOST_PLACED = 200  # dependent pods that are placed one by one to see what is then short
@@ -161,9 +161,11 @@ class ShortageFinder:
         for child in self.greedy.ordered_children(request):
             if self.greedy.place_minimum(child, nodes):
                 count += 1
-            else:
-                failed.append(child)
-        return [shortage for child in failed[:MOST_CHILDREN] for shortage in self.shortages(child, nodes)], count
+                continue
+            failed.append(child)
+            if len(failed) == MOST_CHILDREN:
+                break
+        return [shortage for child in failed for shortage in self.shortages(child, nodes)], count
 
     # --- proofs ----------------------------------------------------------------------------------
 

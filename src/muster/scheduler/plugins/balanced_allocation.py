@@ -56,10 +56,11 @@ class NodeResourcesBalancedAllocation(Plugin):
     def score_one(self, shape: Shape, cluster: Cluster, slot: int) -> int:
         before: list[float] = []
         after: list[float] = []
+        alloc_of, used_of = cluster.alloc.item, cluster.used.item
         for row, size, _ in rows_of(self, self.resources, shape, cluster):
-            alloc = cluster.alloc.item(row, slot)
+            alloc = alloc_of(row, slot)
             if alloc:
-                used = cluster.used.item(row, slot)
+                used = used_of(row, slot)
                 before.append(min(1.0, used / alloc))
                 after.append(min(1.0, (used + size) / alloc))
         return 50 + (50 + _balance_of(after) - _balance_of(before)) // 2

@@ -127,10 +127,11 @@ class NodeResourcesFit(Plugin):
         if self.strategy != LEAST:
             return super().score_one(shape, cluster, slot)
         total = weights = 0
+        alloc_of, nonzero, used = cluster.alloc.item, cluster.nonzero.item, cluster.used.item
         for row, size, weight in self._rows(shape, cluster):
-            alloc = cluster.alloc.item(row, slot)
+            alloc = alloc_of(row, slot)
             if alloc > 0:
-                requested = (cluster.nonzero if row <= MEMORY else cluster.used).item(row, slot) + size
+                requested = (nonzero if row <= MEMORY else used)(row, slot) + size
                 if requested <= alloc:
                     total += (alloc - requested) * MAX_SCORE // alloc * weight
                 weights += weight
@@ -138,9 +139,11 @@ class NodeResourcesFit(Plugin):
 
     def _rows(self, shape: Shape, cluster: Cluster) -> list[tuple[int, int, int]]:
         """Resource row, the pod's amount and weight of each scored resource; cpu and memory with default requests."""
-        rows = rows_of(self, self.resources, shape, cluster)
-        cpu, memory = shape.footprint.requirements.nonzero
-        nonzero: dict[int, int] = {CPU: cpu, MEMORY: memory}
-        return shape.memo_at(
-            (self, "rows"), len(cluster.resources), lambda: [(r, nonzero.get(r, size), w) for r, size, w in rows]
-        )
+
+        def find() -> list[tuple[int, int, int]]:
+            cpu, memory = shape.footprint.requirements.nonzero
+            nonzero: dict[int, int] = {CPU: cpu, MEMORY: memory}
+            rows = rows_of(self, self.resources, shape, cluster)
+            return [(row, nonzero.get(row, size), weight) for row, size, weight in rows]
+
+        return shape.memo_at((self, "rows"), len(cluster.resources), find)

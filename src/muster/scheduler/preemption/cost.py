@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from muster.api import selectors, types
 from muster.scheduler.cache.arrays import Ints
+from muster.scheduler.cache.run_times import seconds_of
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.preemption.victim_table import Victim, VictimTable
+from muster.scheduler.preemption.victim_table import Losses, Victim, VictimTable
 from muster.scheduler.preemption.victims import Quorum
 
 Cost = tuple[int, int, int, int, int, float]  # violations, priority, gangs broken, victims, pods, work lost
@@ -47,7 +48,6 @@ class EvictionCost:
         self._budgets = [budget for budget in budgets if budget.spec.selector is not None]
         self._quorums = quorums
         self._pod_of = pod_of
-        self._times: dict[str, float] = {}
         self._disruptions: dict[EntityKey, dict[int, int]] = {}
         if self._budgets:
             for victim in victims:
@@ -74,7 +74,7 @@ class EvictionCost:
             self.broken_gangs(new),
             len(new),
             sum(len(victim.uids) for victim in new),
-            -sum(self.seconds(start) for victim in new for start in victim.starts),
+            -sum(seconds(start) for victim in new for start in victim.starts),
         )
 
     def violations(self, victims: Iterable[Victim]) -> int:
@@ -89,22 +89,26 @@ class EvictionCost:
 
     def broken_gangs(self, victims: Iterable[Victim]) -> int:
         """Gangs, at every level, that have their minimum now and would fall below it."""
-        lost: Counter[EntityKey] = Counter()
+        lost: dict[EntityKey, int] = {}
         for victim in victims:
             if not victim.marked:
                 for key, count in victim.losses:
-                    lost[key] += count
-        count = 0
-        while lost:
+                    lost[key] = lost.get(key, 0) + count
+        return self._broken_by(lost.items())
+
+    def _broken_by(self, losses: Iterable[tuple[EntityKey, int]]) -> int:
+        """The gangs that break if PodGroups, each named once, lose so many members."""
+        broken = 0
+        while losses:
             above: Counter[EntityKey] = Counter()
-            for key, members in lost.items():
+            for key, members in losses:
                 quorum = self._quorums[key]
                 if quorum.bound >= quorum.minimum > quorum.bound - members:
-                    count += quorum.gang
+                    broken += quorum.gang
                     if quorum.parent is not None:
                         above[quorum.parent] += 1
-            lost = above
-        return count
+            losses = above.items()
+        return broken
 
     # --- one victim --------------------------------------------------------------------------------
 
@@ -112,12 +116,13 @@ class EvictionCost:
         """The cost of one victim by itself; equal costs are left in the order of keys."""
         if victim.marked:
             return (0, NOTHING_EVICTED, 0, 0, 0.0)
-        if len(victim.uids) == 1:
-            broken = sum(self._breaks(key) for key, _ in victim.losses)
-            return (self._violations(victim), victim.priority, broken, 1, -self.seconds(victim.starts[0]))
-        latest = -max((self.seconds(start) for start in victim.starts), default=0.0)
-        broken = self.broken_gangs((victim,))
+        latest = -max(map(seconds, victim.starts), default=0.0)
+        broken = self._broken_alone(victim.losses, len(victim.uids))
         return (self._violations(victim), victim.priority, broken, len(victim.uids), latest)
+
+    def _broken_alone(self, losses: Losses, pods: int) -> int:
+        """The gangs that a victim breaks by itself; of a single pod only its own, as long as nobody else leaves."""
+        return sum(self._breaks(key) for key, _ in losses) if pods == 1 else self._broken_by(losses)
 
     def single_columns(self, victims: VictimTable) -> CostColumns:
         """`single` for all victims."""
@@ -125,22 +130,17 @@ class EvictionCost:
         if self.allowed:
             violations[:] = [self._violations(victim) for victim in victims]
         breaks = [self._breaks(group.key) for group in victims.groups]
-        broken = np.array([*breaks, False], dtype=np.int64)[victims.group_of]
+        broken = np.array([*breaks, False, False], dtype=np.int64)[victims.group_of]
         pods = np.ones(len(victims), dtype=np.int64)
-        lost = -self._all_seconds(victims.starts())
-        priority = victims.priority.copy()
-        for number, victim in victims.subtrees():
-            _, _, broken[number], pods[number], lost[number] = self.single(victim)
-        for column, value in ((violations, 0), (priority, NOTHING_EVICTED), (broken, 0), (pods, 0), (lost, 0)):
+        for number, subtree in victims.subtrees():
+            pods[number] = len(subtree.members)
+            broken[number] = self._broken_alone(subtree.losses(), len(subtree.members))
+        columns = (violations, victims.priority.copy(), broken, pods, -victims.started)
+        for column, value in zip(columns, (0, NOTHING_EVICTED, 0, 0, 0.0), strict=True):
             column[victims.marked] = value
-        return violations, priority, broken, pods, lost
+        return columns
 
-    def _all_seconds(self, times: Sequence[str]) -> npt.NDArray[np.float64]:
-        for time in set(times) - self._times.keys():
-            self._times[time] = seconds(time)
-        return np.fromiter(map(self._times.__getitem__, times), np.float64, len(times))
-
-    def cheapest_first(self, victims: VictimTable) -> tuple[VictimTable, list[SingleCost]]:
+    def cheapest_first(self, victims: VictimTable) -> tuple[VictimTable, SingleCosts]:
         """The victims sorted by what they cost by themselves, equal ones by key; and these costs."""
         columns = self.single_columns(victims)
         order = np.lexsort(columns[::-1])
@@ -152,8 +152,7 @@ class EvictionCost:
         for at in np.flatnonzero(np.diff(edges) > 1).tolist():
             equal = slice(edges[at], edges[at + 1])
             order[equal] = victims.by_key(order[equal])
-        costs = list(zip(*(column[order].tolist() for column in columns), strict=True))
-        return victims.reordered(order), costs
+        return victims.reordered(order), SingleCosts(columns, order)
 
     def disruptions(self, victim: Victim) -> Mapping[int, int]:
         """How many pods of a victim count against which budget."""
@@ -173,11 +172,16 @@ class EvictionCost:
         quorum = self._quorums[key]
         return quorum.bound - quorum.minimum if quorum.gang and quorum.bound >= quorum.minimum else -1
 
-    def seconds(self, time: str) -> float:
-        known = self._times.get(time)
-        if known is None:
-            known = self._times[time] = seconds(time)
-        return known
+
+class SingleCosts:
+    """What each victim costs by itself; a tuple is made when it is asked for."""
+
+    def __init__(self, columns: CostColumns, order: Ints) -> None:
+        self._columns: list[list[Any]] = [column[order].tolist() for column in columns]
+
+    def __getitem__(self, number: int) -> SingleCost:
+        violations, priority, broken, pods, lost = self._columns
+        return (violations[number], priority[number], broken[number], pods[number], lost[number])
 
 
 def _protects(budget: types.PodDisruptionBudget, pod: types.Pod) -> bool:
@@ -190,7 +194,4 @@ def _protects(budget: types.PodDisruptionBudget, pod: types.Pod) -> bool:
 
 def seconds(time: str) -> float:
     """An RFC 3339 time as seconds; 0 for a pod without one."""
-    try:
-        return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return 0.0
+    return seconds_of(time) or 0.0

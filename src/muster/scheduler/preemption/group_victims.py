@@ -15,8 +15,9 @@ from muster.scheduler.cache.arrays import Bools, present_ids
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.request import GroupRequest, PodGroupRequest
-from muster.scheduler.preemption.seat_victims import SeatVictims, VictimSelection
+from muster.scheduler.preemption.seat_victims import SeatVictims
 from muster.scheduler.preemption.supply import CountableShape, NodeSupply
+from muster.scheduler.preemption.victim_selection import VictimSelection
 
 SeatsWanted = Mapping[EntityKey, Mapping[int, int]]  # PodGroup -> shape id -> how many pods are to be placed
 

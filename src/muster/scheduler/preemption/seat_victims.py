@@ -9,116 +9,16 @@ moment: once a budget is used up its pods cost more, once a gang is broken its o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from muster.scheduler.cache.arrays import Bools, Ints
-from muster.scheduler.preemption.cost import NOTHING_EVICTED, SingleCost
-from muster.scheduler.preemption.supply import UNLIMITED, Amounts, CountableShape, NodeSupply, RowRequests
-from muster.scheduler.preemption.victim_table import Victim
+from muster.scheduler.preemption.cost import NOTHING_EVICTED
+from muster.scheduler.preemption.supply import UNLIMITED, Amounts, CountableShape, RowRequests
+from muster.scheduler.preemption.victim_selection import VictimSelection
 
 CostPerSeat = tuple[float, int, float, float, float, float]
-
-
-class VictimSelection:
-    """Victims chosen so far, what they free, and what that costs budgets and gangs. `copy` starts a variant."""
-
-    def __init__(self, supply: NodeSupply, *, ignore_priority: bool = False, excluded: Collection[int] = ()) -> None:
-        self.supply = supply
-        self.ignore_priority = ignore_priority
-        self.excluded = excluded  # victims that may not be chosen
-        self.slots: list[bool] | None = None  # the slots that matter, if not all do
-        self.chosen: set[int] = set()
-        self.disrupted: dict[int, int] = {}  # budget -> pods evicted from it
-        self.lost: dict[int, int] = {}  # gang -> members evicted one by one
-        self._free: dict[int, list[int]] = {}  # slots that differ from the supply
-
-    def copy(self) -> VictimSelection:
-        other = VictimSelection(self.supply, ignore_priority=self.ignore_priority, excluded=self.excluded)
-        other.slots = self.slots
-        other.chosen, other.disrupted, other.lost = set(self.chosen), dict(self.disrupted), dict(self.lost)
-        other._free = {slot: list(free) for slot, free in self._free.items()}
-        return other
-
-    def victims(self) -> list[Victim]:
-        return [self.supply.victims[number] for number in sorted(self.chosen)]
-
-    def free(self, slot: int) -> list[int]:
-        """What is free on a slot, row by row, once the chosen victims are gone."""
-        found = self._free.get(slot)
-        if found is None:
-            found = self._free[slot] = self.supply.free[:, slot].tolist()
-        return found
-
-    def all_free(self) -> Ints:
-        """`free` of all slots, as a new array."""
-        free = self.supply.free.copy()
-        for slot, there in self._free.items():
-            free[:, slot] = there
-        return free
-
-    def seats(self, shape: CountableShape) -> Ints:
-        """Seats of a shape on every node once the chosen victims are gone."""
-        return self.supply.seats(shape, self.all_free())
-
-    def evict(self, number: int) -> bool:
-        """Choose a victim; whether a gang breaks by it."""
-        return self._change(number, 1)
-
-    def reprieve(self, number: int) -> None:
-        """Take back the choice of a victim."""
-        self._change(number, -1)
-
-    def _change(self, number: int, sign: int) -> bool:
-        supply = self.supply
-        (self.chosen.add if sign > 0 else self.chosen.discard)(number)
-        slots = self.slots
-        for slot, amounts in supply.freed_by(number):
-            if slots is None or slots[slot]:
-                free = self.free(slot)
-                for row, amount in enumerate(amounts):
-                    free[row] += sign * amount
-        if supply.cost.allowed and not supply.marked[number]:
-            for budget, pods in supply.cost.disruptions(supply.victims[number]).items():
-                self.disrupted[budget] = self.disrupted.get(budget, 0) + sign * pods
-        gang = supply.gang_of[number]
-        if gang < 0:
-            return False
-        self.lost[gang] = self.lost.get(gang, 0) + sign
-        return self.lost[gang] == supply.slack[gang] + 1
-
-    def cost(self, number: int) -> SingleCost:
-        """What a further victim costs beside those chosen already."""
-        supply = self.supply
-        costs = supply.costs[number]
-        if supply.marked[number]:
-            return costs
-        gang = supply.gang_of[number]
-        broken = costs[2] if gang < 0 else int(self.lost.get(gang, 0) == supply.slack[gang])
-        violations = self._violations(supply.victims[number]) if supply.cost.allowed else 0
-        return (violations, 0 if self.ignore_priority else costs[1], broken, costs[3], costs[4])
-
-    def _violations(self, victim: Victim) -> int:
-        cost = self.supply.cost
-        return sum(
-            max(0, self.disrupted.get(budget, 0) + pods - max(self.disrupted.get(budget, 0), cost.allowed[budget]))
-            for budget, pods in cost.disruptions(victim).items()
-        )
-
-    def place(self, shape: CountableShape, nodes: Bools, wanted: int) -> None:
-        """Take seats for pods of a shape, on nodes of chosen victims first."""
-        seats = np.where(nodes, self.seats(shape), 0)
-        emptied = {slot for number in self.chosen for slot, _ in self.supply.freed_by(number)}
-        amounts = self.supply.amounts(shape.shape.footprint)
-        for slot in sorted(np.flatnonzero(seats).tolist(), key=lambda slot: (slot not in emptied, seats[slot], slot)):
-            taken = min(wanted, int(seats[slot]))
-            free = self.free(slot)
-            for row, amount in enumerate(amounts):
-                free[row] -= taken * amount
-            wanted -= taken
-            if wanted <= 0:
-                return
 
 
 class SeatVictims:
@@ -134,7 +34,9 @@ class SeatVictims:
         self._slots: list[int] = np.flatnonzero(self._nodes).tolist()
         self.seats: list[int] = np.where(nodes, selection.seats(shape), 0).tolist()
         self.total = sum(self.seats)
-        self._heap: list[tuple[CostPerSeat, tuple[int, ...], int, int]] = []
+        self._heap: list[tuple[CostPerSeat, tuple[int, ...], int, int, int]] = []
+        self._changes = [0] * len(self.usable)  # per slot, how often its candidate has changed
+        self._largest_gain = 1  # seats that one candidate gives
 
     def select(self, wanted: int) -> bool:
         """Choose victims until there are so many seats; False if all of them together do not suffice."""
@@ -155,16 +57,31 @@ class SeatVictims:
         while self.total < wanted:
             if not self._heap:
                 return False
-            _, _, slot, number = heapq.heappop(self._heap)
+            _, victims, slot, number, changes = heapq.heappop(self._heap)
+            if slot >= 0 and changes != self._changes[slot]:
+                continue  # there is a newer candidate of this slot
+            if slot >= 0 and self._is_unchanged(victims):
+                self._evict(victims)
+                continue
             candidate = self._candidate(slot, number)
             if candidate is None:
                 continue
             if self._heap and candidate > self._heap[0][:2]:
-                heapq.heappush(self._heap, (*candidate, slot, number))
+                heapq.heappush(self._heap, (*candidate, slot, number, self._changes[slot]))
                 continue
             self._evict(candidate[1])
         self.reprieve(self.selection.chosen - before)
         return True
+
+    def _is_unchanged(self, victims: Collection[int]) -> bool:
+        """Whether a candidate of a slot on which nothing changed costs what it did when it was found.
+
+        It may not where others use up budgets, have pods on several nodes, or leave fewer seats to be wanted.
+        """
+        supply = self.supply
+        if supply.cost.allowed or self.wanted - self.total < self._largest_gain:
+            return False
+        return not any(supply.is_spread(number) for number in victims)
 
     def _available(self) -> Bools:
         """Per victim, whether it is on a usable node and not chosen yet."""
@@ -227,9 +144,10 @@ class SeatVictims:
         """Candidates of one victim each, without restoring the heap; for a slot, or for the victim by itself."""
         numbers: list[int] = victims.tolist()
         gains: list[int] = np.minimum(gained[victims], self.wanted - self.total).tolist()
+        self._largest_gain = max(self._largest_gain, int(gained[victims].max(initial=0)))
         where: list[int] = [-1] * len(numbers) if slots is None else slots.tolist()
         for number, gain, slot in zip(numbers, gains, where, strict=True):
-            self._heap.append((self._cost_per_seat((number,), gain), (number,), slot, number if slot < 0 else -1))
+            self._heap.append((self._cost_per_seat((number,), gain), (number,), slot, number if slot < 0 else -1, 0))
 
     @property
     def _costs_are_single(self) -> bool:
@@ -240,14 +158,14 @@ class SeatVictims:
     def _push(self, slot: int, number: int) -> None:
         candidate = self._candidate(slot, number)
         if candidate is not None:
-            heapq.heappush(self._heap, (*candidate, slot, number))
+            heapq.heappush(self._heap, (*candidate, slot, number, self._changes[slot]))
 
     def _candidate(self, slot: int, number: int) -> tuple[CostPerSeat, tuple[int, ...]] | None:
         """The cheapest set of victims for one more seat on a slot, or (slot -1) one victim with pods on several."""
         selection = self.selection
         if slot < 0:
             excluded = number in selection.chosen or number in selection.excluded
-            gain = 0 if excluded else self._gain((number,))
+            gain = 0 if excluded else self._gain(self._seats_freed((number,)))
             return (self._cost_per_seat((number,), gain), (number,)) if gain > 0 else None
         before, free = self.seats[slot], list(selection.free(slot))
         victims: list[tuple[int, Amounts]] = []
@@ -256,11 +174,13 @@ class SeatVictims:
             for row, amount in enumerate(amounts):
                 free[row] += amount
             if count(free, self.requests) > before:
-                needed = self._needed(victims, free, before)
-                return self._cost_per_seat(needed, self._gain(needed)), needed
+                needed, seats = self._needed(victims, free, before)
+                if any(map(self.supply.is_spread, needed)):
+                    seats = self._seats_freed(needed)
+                return self._cost_per_seat(needed, self._gain(seats)), needed
         return None
 
-    def _cheapest_first(self, slot: int) -> list[tuple[int, Amounts]]:
+    def _cheapest_first(self, slot: int) -> Iterable[tuple[int, Amounts]]:
         """The victims on a node that can still be chosen, by what they cost at the moment."""
         selection = self.selection
         chosen, excluded = selection.chosen, selection.excluded
@@ -269,28 +189,41 @@ class SeatVictims:
             return there
         if selection.disrupted or selection.ignore_priority:
             return sorted(there, key=lambda each: (selection.cost(each[0]), each[0]))
-        costs, gang_of, lost = self.supply.costs, self.supply.gang_of, selection.lost
+        gang_of, lost = self.supply.gang_of, selection.lost
+        changed = [each for each in there if gang_of[each[0]] in lost]  # the others are in order
+        return self._merged([each for each in there if gang_of[each[0]] not in lost], changed) if changed else there
 
-        def cost(each: tuple[int, Amounts]) -> tuple[SingleCost, int]:
-            """Only gangs that lost members make a difference."""
-            number = each[0]
-            return (selection.cost(number) if gang_of[number] in lost else costs[number], number)
+    def _merged(
+        self, ordered: list[tuple[int, Amounts]], changed: list[tuple[int, Amounts]]
+    ) -> Iterator[tuple[int, Amounts]]:
+        """Victims in the order of cost: some that cost what they cost by themselves, some that cost something else."""
+        costs, cost = self.supply.costs, self.selection.cost
+        following = iter(ordered)
+        one = next(following, None)
+        for now, number, each in sorted((cost(each[0]), each[0], each) for each in changed):
+            while one is not None and (costs[one[0]], one[0]) < (now, number):
+                yield one
+                one = next(following, None)
+            yield each
+        if one is not None:
+            yield one
+            yield from following
 
-        return sorted(there, key=cost)
-
-    def _needed(self, victims: list[tuple[int, Amounts]], free: list[int], before: int) -> tuple[int, ...]:
-        """These victims without those whose eviction makes no difference, the most expensive considered first."""
+    def _needed(self, victims: list[tuple[int, Amounts]], free: list[int], before: int) -> tuple[tuple[int, ...], int]:
+        """These victims without those whose eviction makes no difference, the most expensive considered first; and the
+        seats that appear on their slot."""
         kept = [victim for victim, _ in victims]
         for victim, amounts in reversed(victims[:-1]):
             fewer = [have - amount for have, amount in zip(free, amounts, strict=True)]
             if count(fewer, self.requests) > before:
                 free = fewer
                 kept.remove(victim)
-        return tuple(kept)
+        return tuple(kept), count(free, self.requests) - before
 
-    def _gain(self, numbers: Collection[int]) -> int:
-        """Seats that appear if these victims are evicted, not counting more than are wanted."""
-        return min(self._seats_freed(numbers), self.wanted - self.total)
+    def _gain(self, seats: int) -> int:
+        """Of the seats that appear, not more than are wanted."""
+        self._largest_gain = max(self._largest_gain, seats)
+        return min(seats, self.wanted - self.total)
 
     def _cost_per_seat(self, numbers: Sequence[int], gain: int) -> CostPerSeat:
         if len(numbers) == 1 and not self.supply.marked[numbers[0]]:
@@ -319,6 +252,7 @@ class SeatVictims:
                 self._recount(slot)
                 changed.add(slot)
         for slot in sorted(changed) if self.total < self.wanted else ():
+            self._changes[slot] += 1
             if self.usable[slot]:
                 self._push(slot, -1)
 

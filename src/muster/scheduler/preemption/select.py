@@ -26,8 +26,9 @@ from muster.scheduler.preemption.cheapest_set import SufficiencyCache, cheapest_
 from muster.scheduler.preemption.cost import EvictionCost
 from muster.scheduler.preemption.group_victims import GroupVictims, SeatsWanted
 from muster.scheduler.preemption.result import NoCandidates, PreemptionPlan
-from muster.scheduler.preemption.seat_victims import SeatVictims, VictimSelection
+from muster.scheduler.preemption.seat_victims import SeatVictims
 from muster.scheduler.preemption.supply import CountableShape, NodeSupply, countable
+from muster.scheduler.preemption.victim_selection import VictimSelection
 from muster.scheduler.preemption.victim_table import Victim, VictimTable
 from muster.scheduler.preemption.victims import Quorum
 from muster.scheduler.preemption.what_if import EvictionTrial
@@ -102,7 +103,9 @@ class _Selector:
     def _countable_shapes(self) -> dict[int, CountableShape]:
         """Every shape of the request as one that can be counted; none if one of them cannot."""
         shapes = shapes_of(self.request)
-        pods = [footprint.pod for footprint in self.victims.footprints]  # one of each kind among the victims
+        # One of each kind among the victims, and all that leave anyway.
+        pods = [footprint.pod for footprint in self.victims.footprints]
+        pods += [self.cluster.pods[uid].footprint.pod for uid in self.what_if.leaving]
         found: dict[int, CountableShape] = {}
         for number, shape in shapes.items():
             one = countable(self.what_if.evaluator, shape, pods)
@@ -134,7 +137,7 @@ class _Selector:
         assert supply is not None
         groups = GroupVictims(self.cluster, supply, self.shapes, {request.key: {shape.shape.id: 1}})
         domains = list(groups.domains(request, groups.everywhere()))
-        most = supply.seats(shape, supply.free_without(range(len(self.victims))))
+        most = supply.seats(shape, supply.add_freed(supply.free.copy(), np.ones(len(self.victims), dtype=np.bool_)))
         count = max((min(len(request.members), int(most[domain].sum())) for domain in domains), default=0)
         if count < max(1, request.need):
             return NOT_EVEN_ALL

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from muster.api import selectors
-from muster.api.types import Pod, PodAffinityTerm
+from muster.api.types import Affinity, Pod, PodAffinity, PodAffinityTerm
 from muster.scheduler.cache.arrays import Bools, Ints
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.footprints import Footprint, HostPort
 from muster.scheduler.framework.shape import Shape
-from muster.scheduler.preemption.cost import EvictionCost, SingleCost
-from muster.scheduler.preemption.victim_table import VictimTable
+from muster.scheduler.preemption.cost import EvictionCost, SingleCosts
+from muster.scheduler.preemption.victim_table import PodRows, VictimTable
 from muster.scheduler.runtime.evaluator import Evaluator
 
 RESOURCES_FIT, NODE_PORTS, INTER_POD_AFFINITY = "NodeResourcesFit", "NodePorts", "InterPodAffinity"
@@ -59,8 +59,8 @@ class CountableShape:
         return room
 
 
-def countable(evaluator: Evaluator, shape: Shape, victims: Iterable[Pod]) -> CountableShape | None:
-    """The shape as one that can be counted, or None where only a plan can decide."""
+def countable(evaluator: Evaluator, shape: Shape, leaving: Iterable[Pod]) -> CountableShape | None:
+    """The shape as one that can be counted whoever of these pods leaves, or None where only a plan can decide."""
     cluster, feasibility = evaluator.cluster, evaluator.feasibility(shape)
     if any(plugin.name not in (RESOURCES_FIT, NODE_PORTS) for plugin in feasibility.usage_filters):
         return None
@@ -69,24 +69,31 @@ def countable(evaluator: Evaluator, shape: Shape, victims: Iterable[Pod]) -> Cou
         return CountableShape(cluster, shape, nodes)
     if any(plugin.name != INTER_POD_AFFINITY for plugin in feasibility.pods_filters):
         return None
-    if not _only_affinity_to_others(shape.pod, victims):
+    leaving = list(leaving)
+    if not _only_affinity_to_others(shape.pod, leaving) or any(_repels(pod, shape.pod) for pod in leaving):
         return None
     for plugin in feasibility.pods_filters:
         nodes &= plugin.filter(shape, cluster, slice(0, cluster.size))
     return CountableShape(cluster, shape, nodes)
 
 
-def _only_affinity_to_others(pod: Pod, victims: Iterable[Pod]) -> bool:
-    """Whether a pod has no required anti-affinity, and affinity only to pods that are neither like it nor victims."""
-    affinity = pod.spec.affinity
-    if affinity is None:
-        return True
-    apart = affinity.pod_anti_affinity
-    if apart is not None and apart.required_during_scheduling_ignored_during_execution:
-        return False
-    near = affinity.pod_affinity
-    terms = (near.required_during_scheduling_ignored_during_execution or ()) if near is not None else ()
-    return not any(_selects(term, other) for term in terms for other in (pod, *victims))
+def _only_affinity_to_others(pod: Pod, leaving: Iterable[Pod]) -> bool:
+    """Whether a pod has no required anti-affinity, and affinity only to pods that neither are like it nor may leave."""
+    affinity = pod.spec.affinity or Affinity()
+    near = _required(affinity.pod_affinity)
+    return not _required(affinity.pod_anti_affinity) and not any(
+        _selects(term, other) for term in near for other in (pod, *leaving)
+    )
+
+
+def _repels(other: Pod, pod: Pod) -> bool:
+    """Whether the required anti-affinity of another pod selects a pod."""
+    affinity = other.spec.affinity or Affinity()
+    return any(_selects(term, pod) for term in _required(affinity.pod_anti_affinity))
+
+
+def _required(side: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
+    return tuple(side.required_during_scheduling_ignored_during_execution or ()) if side is not None else ()
 
 
 def _selects(term: PodAffinityTerm, pod: Pod) -> bool:
@@ -108,7 +115,7 @@ class NodeSupply:
         cluster: Cluster,
         shapes: Sequence[CountableShape],
         victims: VictimTable,
-        costs: Sequence[SingleCost],
+        costs: SingleCosts,
         cost: EvictionCost,
     ) -> None:
         self.victims = victims
@@ -132,28 +139,23 @@ class NodeSupply:
     # --- what victims free -------------------------------------------------------------------------
 
     def _index_parts(self, size: int) -> None:
-        """A part is what one victim frees on one slot: a row of `part_victim`, `part_slot` and `_part_amounts`."""
+        """A part is what one victim frees on one slot: a row of `part_victim`, `part_slot` and `part_amounts`."""
         pods = self.victims.pods
         amounts = [self.amounts(footprint) for footprint in self.victims.footprints]
         width = len(self.free)
         freed: Ints = np.array(amounts, dtype=np.int64).reshape(len(amounts), width)[pods.footprint]
-        order = np.lexsort((pods.slot, pods.victim))
-        victim, slot = pods.victim[order], pods.slot[order]
-        starts = np.flatnonzero(np.append(True, (victim[1:] != victim[:-1]) | (slot[1:] != slot[:-1])))
-        starts = starts[starts < len(order)]
-        self.part_victim: Ints = victim[starts]
-        self.part_slot: Ints = slot[starts]
-        self.part_amounts: Ints = np.add.reduceat(freed[order], starts, axis=0) if len(starts) else freed
+        self._amounts: list[Amounts]  # the same as plain values, for what is asked about by the thousand
+        if (pods.victim[1:] > pods.victim[:-1]).all():  # one pod each
+            self.part_victim, self.part_slot, self.part_amounts = pods.victim, pods.slot, freed
+            self._amounts = list(map(amounts.__getitem__, pods.footprint.tolist()))
+        else:
+            self.part_victim, self.part_slot, self.part_amounts = _summed(pods, freed)
+            self._amounts = self.part_amounts.tolist()
         self.parts_of = np.searchsorted(self.part_victim, np.arange(len(self.victims) + 1))  # first part of each
         self.by_slot: Ints = np.argsort(self.part_slot, kind="stable")  # parts, slot by slot, cheapest first
         self.first_on: Ints = np.searchsorted(self.part_slot[self.by_slot], np.arange(size + 1))
-        # The same as plain lists: single entries are read by the thousand.
         self._first_part: list[int] = self.parts_of.tolist()
-        self._first_on: list[int] = self.first_on.tolist()
-        self._by_slot: list[int] = self.by_slot.tolist()
-        self._victims: list[int] = self.part_victim.tolist()
         self._slots: list[int] = self.part_slot.tolist()
-        self._amounts: list[list[int]] = self.part_amounts.tolist()
         self._on_slot: dict[int, list[tuple[int, Amounts]]] = {}
 
     def freed_by(self, number: int) -> Iterable[tuple[int, Amounts]]:
@@ -169,8 +171,9 @@ class NodeSupply:
         """The victims on a slot and what each frees there, cheapest first."""
         found = self._on_slot.get(slot)
         if found is None:
-            parts = self._by_slot[self._first_on[slot] : self._first_on[slot + 1]]
-            found = self._on_slot[slot] = [(self._victims[part], self._amounts[part]) for part in parts]
+            parts = self.by_slot[self.first_on[slot] : self.first_on[slot + 1]]
+            found = list(zip(self.part_victim[parts].tolist(), self.part_amounts[parts].tolist(), strict=True))
+            self._on_slot[slot] = found
         return found
 
     def seats_gained(self, shape: CountableShape, nodes: Bools, seats: Ints) -> Ints:
@@ -237,3 +240,11 @@ class NodeSupply:
         for place, row in enumerate(free):
             np.add.at(row, slots, amounts[:, place])
         return free
+
+
+def _summed(pods: PodRows, freed: Ints) -> tuple[Ints, Ints, Ints]:
+    """Victims, slots and what is freed there, with one row for all pods of a victim on a slot."""
+    order = np.lexsort((pods.slot, pods.victim))
+    victim, slot = pods.victim[order], pods.slot[order]
+    starts = np.flatnonzero(np.append(True, (victim[1:] != victim[:-1]) | (slot[1:] != slot[:-1])))
+    return victim[starts], slot[starts], np.add.reduceat(freed[order], starts, axis=0)

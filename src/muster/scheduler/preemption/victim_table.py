@@ -7,9 +7,11 @@ node: the number of its victim, its slot and its footprint, sorted by victim.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from muster.scheduler.cache.arrays import Bools, Ints
 from muster.scheduler.cache.footprints import Footprint
@@ -30,6 +32,26 @@ class Victim(NamedTuple):
     marked: bool = False  # has the condition DisruptionTarget already: evicting it costs nothing more
 
 
+class Subtree:
+    """Running pods below one group of disruption mode `all`; those whose node is gone are evicted with the others."""
+
+    __slots__ = ("group", "members")
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.members: list[Member] = []
+
+    def losses(self) -> Losses:
+        """PodGroups and how many members each would lose."""
+        if self.group.is_leaf:
+            return ((self.group.key, len(self.members)),)
+        lost: dict[EntityKey, int] = {}
+        for member in self.members:
+            assert member.group is not None
+            lost[member.group.key] = lost.get(member.group.key, 0) + 1
+        return tuple(sorted(lost.items()))
+
+
 class PodRows(NamedTuple):
     """The pods of all victims on known nodes, sorted by victim."""
 
@@ -39,14 +61,15 @@ class PodRows(NamedTuple):
 
 
 class VictimTable(Sequence[Victim]):
-    """A sequence of victims that makes the `Victim` of a single pod when it is asked for."""
+    """A sequence of victims that makes a `Victim` when it is asked for."""
 
     def __init__(
         self,
-        sources: list[Member | Victim],
+        sources: list[Member | Subtree],
         *,
         priority: Ints,
         marked: Bools,
+        started: npt.NDArray[np.float64],
         groups: list[Group],
         group_of: Ints,
         footprints: list[Footprint],
@@ -56,8 +79,9 @@ class VictimTable(Sequence[Victim]):
         self._made: dict[int, Victim] = {}
         self.priority = priority
         self.marked = marked
+        self.started = started  # seconds since the epoch; of a subtree, of the pod that was started last
         self.groups = groups  # PodGroups that would lose members
-        self.group_of = group_of  # index of `groups` for a single pod; -1 for one without a group, and for subtrees
+        self.group_of = group_of  # index of `groups` for a single pod; -1 for one without a group, -2 for subtrees
         self.footprints = footprints
         self.pods = pods
 
@@ -73,39 +97,42 @@ class VictimTable(Sequence[Victim]):
     def __getitem__(self, index: int | slice) -> Victim | list[Victim]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        source = self._sources[index]
-        if isinstance(source, Victim):
-            return source
         made = self._made.get(index)
         if made is None:
-            made = self._made[index] = self._single(source, index)
+            made = self._made[index] = self._victim(index)
         return made
 
-    def _single(self, member: Member, number: int) -> Victim:
-        ref, group = member.ref, int(self.group_of[number])
-        loss: Losses = ((self.groups[group].key, 1),) if group >= 0 else ()
+    def _victim(self, number: int) -> Victim:
+        source, group = self._sources[number], int(self.group_of[number])
         priority, marked = int(self.priority[number]), bool(self.marked[number])
-        return Victim(EntityKey("Pod", ref.namespace, ref.name), (ref.uid,), priority, (start(member),), loss, marked)
+        if isinstance(source, Subtree):
+            members = sorted(source.members, key=_UID)
+            uids, starts = tuple(map(_UID, members)), tuple(map(start_time, members))
+            return Victim(source.group.key, uids, priority, starts, source.losses(), marked)
+        ref = source.ref
+        loss: Losses = ((self.groups[group].key, 1),) if group >= 0 else ()
+        return Victim(
+            EntityKey("Pod", ref.namespace, ref.name), (ref.uid,), priority, (start_time(source),), loss, marked
+        )
 
-    def subtrees(self) -> list[tuple[int, Victim]]:
-        """The victims of several pods, with their numbers."""
-        return [(number, each) for number, each in enumerate(self._sources) if isinstance(each, Victim)]
-
-    def starts(self) -> list[str]:
-        """The start time of every single pod; empty for subtrees."""
-        return ["" if isinstance(each, Victim) else start(each) for each in self._sources]
+    def subtrees(self) -> list[tuple[int, Subtree]]:
+        """The victims that are whole subtrees, with their numbers."""
+        numbers: list[int] = np.flatnonzero(self.group_of == SUBTREE).tolist()
+        return [(number, each) for number in numbers if isinstance(each := self._sources[number], Subtree)]
 
     def by_key(self, numbers: Ints) -> Ints:
         """Some victims in the order of their keys."""
         wanted: list[int] = numbers.tolist()
-        sources = [self._sources[number] for number in wanted]
-        keys = [source.key if isinstance(source, Victim) else source.ref for source in sources]
-        names = [key.name for key in keys]
+        sources = list(map(self._sources.__getitem__, wanted))
+        whole = (self.group_of[numbers] == SUBTREE).any()
+        keys = [each.group.key if isinstance(each, Subtree) else each.ref for each in sources] if whole else sources
+        kind, namespace, name = _KEY if whole else _REF
+        names = list(map(name, keys))
         order = sorted(range(len(keys)), key=names.__getitem__)  # plain texts are compared fastest
-        if len({key.namespace for key in keys}) > 1:
-            order.sort(key=lambda at: keys[at].namespace)
-        if len({key.kind for key in keys}) > 1:
-            order.sort(key=lambda at: keys[at].kind)
+        if len(set(map(namespace, keys))) > 1:
+            order.sort(key=lambda at: namespace(keys[at]))
+        if whole and len(set(map(kind, keys))) > 1:
+            order.sort(key=lambda at: kind(keys[at]))
         return numbers[order]
 
     def reordered(self, order: Ints) -> VictimTable:
@@ -115,9 +142,10 @@ class VictimTable(Sequence[Victim]):
         victim, numbers = number[self.pods.victim], list[int](order.tolist())
         rows = np.argsort(victim, kind="stable")
         return VictimTable(
-            [self._sources[each] for each in numbers],
+            list(map(self._sources.__getitem__, numbers)),
             priority=self.priority[order],
             marked=self.marked[order],
+            started=self.started[order],
             groups=self.groups,
             group_of=self.group_of[order],
             footprints=self.footprints,
@@ -125,7 +153,15 @@ class VictimTable(Sequence[Victim]):
         )
 
 
-def start(member: Member) -> str:
+SUBTREE = -2  # in `VictimTable.group_of`
+
+
+_UID = attrgetter("uid")
+_KEY = (attrgetter("kind"), attrgetter("namespace"), attrgetter("name"))
+_REF = (attrgetter("ref.kind"), attrgetter("ref.namespace"), attrgetter("ref.name"))
+
+
+def start_time(member: Member) -> str:
     """When a pod was started, or else created."""
     pod = member.pod
     return pod.status.start_time or pod.metadata.creation_timestamp or ""

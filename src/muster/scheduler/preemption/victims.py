@@ -9,20 +9,22 @@ Many entities may fail in one state of the cluster and ask for the same victims:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence, Set
+from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from muster.scheduler.cache.arrays import Bools, Ints
 from muster.scheduler.cache.cluster import Cluster, PlacedPod
 from muster.scheduler.cache.footprints import Footprint
+from muster.scheduler.cache.run_times import seconds_of
 from muster.scheduler.groups.forest import Forest
 from muster.scheduler.groups.group import Group, Member, priority_of
 from muster.scheduler.interface.keys import EntityKey
-from muster.scheduler.preemption.victim_table import PodRows, Victim, VictimTable, start
+from muster.scheduler.preemption.victim_table import SUBTREE, PodRows, Subtree, VictimTable, start_time
 
 
 class Quorum(NamedTuple):
@@ -72,15 +74,10 @@ def possible_victims(
     low = (running.priority < below) & ~running.column("terminating")
     assumed = running.column("assumed")
     kept = assumed | running.among(excluded) if excluded else assumed
-    evictable = low & ~kept
-    for subtree in running.subtrees_of(low & kept):
-        subtree.complete = False
-    in_subtree = evictable & (running.subtree_of >= 0)
-    for member, subtree in zip(running.members_of(in_subtree), running.subtrees_of(in_subtree), strict=True):
-        subtree.members.append(member)
-    complete = [subtree for subtree in running.subtrees if subtree.complete and subtree.frees_room(cluster)]
-    single = np.flatnonzero(evictable & (running.subtree_of < 0) & (running.slot >= 0))
-    return _table(running, single, [_together(each, marked) for each in complete], marked), bool((low & assumed).any())
+    evictable, alone = low & ~kept, running.subtree_of < 0
+    single = np.flatnonzero(evictable & alone & (running.slot >= 0))
+    whole = running.whole_subtrees(np.flatnonzero(evictable & ~alone), np.flatnonzero(low & kept & ~alone))
+    return _table(running, single, whole, marked), bool((low & assumed).any())
 
 
 class _RunningPods:
@@ -90,53 +87,43 @@ class _RunningPods:
         self.cluster = cluster
         self.entries: list[PlacedPod] = list(cluster.pods.values())
         self.members: list[Member] = list(map(forest.members.__getitem__, cluster.pods))
-        self.slot: Ints = np.fromiter(map(attrgetter("slot"), self.entries), np.int64, len(self.entries))
-        self.groups: list[Group] = []
-        self.subtrees: list[_Subtree] = []
-        self.group_of = self._find_groups()
+        self.slot: Ints = np.fromiter(map(_SLOT, self.entries), np.int64, len(self.entries))
+        self._group: list[Group | None] = list(map(_GROUP, self.members))
+        numbers = {group: number for number, group in enumerate(each for each in dict.fromkeys(self._group) if each)}
+        self.groups: list[Group] = list(numbers)
+        self.group_of: Ints = numbered(self._group, {**numbers, None: -1})
+        self.subtrees: list[Group] = []
         priorities, subtrees = self._traits()
         alone = np.flatnonzero(self.group_of < 0)
         self.priority: Ints = np.append(priorities, 0)[self.group_of]
         self.priority[alone] = [self.members[pod].traits[1] for pod in alone.tolist()]
         self.subtree_of: Ints = np.append(subtrees, -1)[self.group_of]
 
-    def _find_groups(self) -> Ints:
-        """Per pod, the index of its group; -1 without one."""
-        self._first: list[Member] = []  # of each group
-        known: dict[Group | None, int] = {None: -1}
-        found: list[int] = []
-        for member in self.members:
-            number = known.get(member.group)
-            if number is None:
-                assert member.group is not None
-                number = known[member.group] = len(self.groups)
-                self.groups.append(member.group)
-                self._first.append(member)
-            found.append(number)
-        return np.array(found, dtype=np.int64)
-
     def _traits(self) -> tuple[Ints, Ints]:
         """Per group, the priority of its pods as victims, and the subtree that is evicted as a whole (-1 for none)."""
-        known: dict[EntityKey, int] = {}
+        known: dict[Group, int] = {}
         priorities, subtrees = [0] * len(self.groups), [-1] * len(self.groups)
-        for number, (group, member) in enumerate(zip(self.groups, self._first, strict=True)):
-            priorities[number] = victim_priority(member)
+        for number, group in enumerate(self.groups):
+            top = group.root()
+            priorities[number] = priority_of(top) if top.exists else self._first[group].traits[1]
             ancestor = disrupted_as_whole(group)
             if ancestor is not None:
-                if ancestor.key not in known:
-                    known[ancestor.key] = len(self.subtrees)
-                    self.subtrees.append(_Subtree(ancestor.key, priorities[number]))
-                subtrees[number] = known[ancestor.key]
+                subtrees[number] = known.setdefault(ancestor, len(known))
+        self.subtrees = list(known)
         return np.array(priorities, dtype=np.int64), np.array(subtrees, dtype=np.int64)
 
-    def members_of(self, pods: Bools) -> list[Member]:
-        numbers: list[int] = np.flatnonzero(pods).tolist()
-        return [self.members[pod] for pod in numbers]
+    @cached_property
+    def _first(self) -> dict[Group | None, Member]:
+        """The first pod of each group."""
+        return dict(zip(reversed(self._group), reversed(self.members), strict=True))
 
-    def subtrees_of(self, pods: Bools) -> list[_Subtree]:
-        """The subtree of each of these pods, for those that are in one."""
-        numbers: list[int] = self.subtree_of[pods & (self.subtree_of >= 0)].tolist()
-        return [self.subtrees[number] for number in numbers]
+    def whole_subtrees(self, pods: Ints, kept: Ints) -> Ints:
+        """Those of the pods whose whole subtree can be evicted and would free room, subtree by subtree."""
+        size = len(self.subtrees)
+        frees_room = np.bincount(self.subtree_of[pods[self.slot[pods] >= 0]], minlength=size) > 0
+        complete = np.bincount(self.subtree_of[kept], minlength=size) == 0
+        pods = pods[(frees_room & complete)[self.subtree_of[pods]]]
+        return pods[np.argsort(self.subtree_of[pods], kind="stable")]
 
     def column(self, name: str) -> Bools:
         return np.fromiter(map(attrgetter(name), self.entries), np.bool_, len(self.entries))
@@ -144,43 +131,64 @@ class _RunningPods:
     def among(self, uids: Collection[str]) -> Bools:
         return np.fromiter(map(uids.__contains__, self.cluster.pods), np.bool_, len(self.entries))
 
+    def started(self, pods: list[int]) -> npt.NDArray[np.float64]:
+        """When pods were started, in seconds since the epoch; 0 where that cannot be read."""
+        members = list(map(self.members.__getitem__, pods))
+        texts: list[str] = list(map(_STARTED, members))
+        if not all(texts):
+            texts = list(map(start_time, members))
+        times = {text: seconds_of(text) or 0.0 for text in set(texts)}
+        return np.fromiter(map(times.__getitem__, texts), np.float64, len(texts))
 
-def _table(running: _RunningPods, single: Ints, together: list[Victim], marked: Collection[str]) -> VictimTable:
-    """The single pods and the subtrees as one table."""
-    pods: list[int] = single.tolist()
-    entries = [running.entries[pod] for pod in pods]
-    entries += [running.cluster.pods[uid] for victim in together for uid in victim.uids]
-    counts = np.array([1] * len(pods) + [len(victim.uids) for victim in together], dtype=np.int64)
-    slot = np.fromiter(map(attrgetter("slot"), entries), np.int64, len(entries))
-    known: dict[Footprint, int] = {}
-    footprint = np.array([known.setdefault(entry.footprint, len(known)) for entry in entries], dtype=np.int64)
-    there = slot >= 0
-    rows = PodRows(np.repeat(np.arange(len(counts)), counts)[there], slot[there], footprint[there])
-    sources: list[Member | Victim] = [running.members[pod] for pod in pods]
-    flags = [member.uid in marked for member in sources] if marked else [False] * len(pods)  # type: ignore[union-attr]
+    def footprints(self, pods: list[int]) -> tuple[list[Footprint], Ints]:
+        """The distinct footprints of pods, and which of them each pod has."""
+        found = [self.entries[pod].footprint for pod in pods]
+        distinct = list(dict.fromkeys(found))
+        return distinct, numbered(found, {footprint: number for number, footprint in enumerate(distinct)})
+
+
+def numbered(items: Sequence[Any], numbers: Mapping[Any, int]) -> Ints:
+    """The number of each item."""
+    return np.fromiter(map(numbers.__getitem__, items), np.int64, len(items))
+
+
+_SLOT, _GROUP, _STARTED = attrgetter("slot"), attrgetter("group"), attrgetter("pod.status.start_time")
+
+
+def _table(running: _RunningPods, single: Ints, whole: Ints, marked: Collection[str]) -> VictimTable:
+    """The single pods and the subtrees as one table; `whole` are the pods of the subtrees, one after the other."""
+    pods = np.append(single, whole)
+    numbers: list[int] = pods.tolist()
+    subtrees = _subtrees(running, numbers[len(single) :])
+    sizes = np.array([1] * len(single) + [len(each.members) for each in subtrees], dtype=np.int64)
+    firsts = np.append(0, np.cumsum(sizes))[:-1]  # of each victim, the first of its rows
+    footprints, footprint = running.footprints(numbers)
+    there = running.slot[pods] >= 0
+    rows = PodRows(np.repeat(np.arange(len(sizes)), sizes)[there], running.slot[pods][there], footprint[there])
+    flags = running.among(marked)[pods] if marked else np.zeros(len(pods), dtype=np.bool_)
+    started = running.started(numbers)
     return VictimTable(
-        [*sources, *together],
-        priority=np.append(running.priority[single], [victim.priority for victim in together]).astype(np.int64),
-        marked=np.array([*flags, *(victim.marked for victim in together)], dtype=np.bool_),
+        [*map(running.members.__getitem__, numbers[: len(single)]), *subtrees],
+        priority=running.priority[pods[firsts]],
+        marked=np.maximum.reduceat(flags, firsts) if len(firsts) else flags,
+        started=np.maximum.reduceat(started, firsts) if len(firsts) else started,
         groups=running.groups,
-        group_of=np.append(running.group_of[single], [-1] * len(together)).astype(np.int64),
-        footprints=list(known),
+        group_of=np.append(running.group_of[single], np.full(len(subtrees), SUBTREE)),
+        footprints=footprints,
         pods=rows,
     )
 
 
-@dataclass(slots=True)
-class _Subtree:
-    """Running pods below one group of disruption mode `all`; those whose node is gone are evicted with the others."""
-
-    key: EntityKey
-    priority: int
-    members: list[Member] = field(default_factory=list[Member])
-    complete: bool = True  # every running pod below the group can be evicted now
-
-    def frees_room(self, cluster: Cluster) -> bool:
-        """Whether any of the pods is on a node that exists."""
-        return any(cluster.pods[member.uid].slot >= 0 for member in self.members)
+def _subtrees(running: _RunningPods, pods: list[int]) -> list[Subtree]:
+    """The subtrees of pods that come one subtree after the other."""
+    found: list[Subtree] = []
+    numbers: list[int] = running.subtree_of[pods].tolist()
+    for pod, number in zip(pods, numbers, strict=True):
+        group = running.subtrees[number]
+        if not found or found[-1].group is not group:
+            found.append(Subtree(group))
+        found[-1].members.append(running.members[pod])
+    return found
 
 
 def victim_priority(member: Member) -> int:
@@ -200,22 +208,6 @@ def disrupted_as_whole(group: Group) -> Group | None:
             highest = current
         current = current.parent if not current.cyclic else None
     return highest
-
-
-def _together(subtree: _Subtree, marked: Collection[str]) -> Victim:
-    members = sorted(subtree.members, key=lambda member: member.uid)
-    losses: dict[EntityKey, int] = {}
-    for member in members:
-        assert member.group is not None
-        losses[member.group.key] = losses.get(member.group.key, 0) + 1
-    return Victim(
-        subtree.key,
-        tuple(member.uid for member in members),
-        subtree.priority,
-        tuple(map(start, members)),
-        tuple(sorted(losses.items())),
-        any(member.uid in marked for member in members),
-    )
 
 
 # --- quorums ---------------------------------------------------------------------------------------

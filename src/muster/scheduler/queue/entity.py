@@ -9,7 +9,7 @@ An entity is a single pod or a tree of groups. All moves between states are meth
     any, without binds in flight ─5─▶ INCOMPLETE        any ─10─▶ removed        any ─14─▶ BINDING
 
 9 leads to BACKOFF after a refused bind, and a backoff that is not over (`state.bind_failures`) is served by 3 and 4 as
-well. By 4 and 11 only an entity is woken whose verdict can have changed (`cycle.requeue_waiting`), at once unless it
+well. By 4 and 11 only an entity is woken whose verdict can have changed (`cycle.wake_up`), at once unless it
 failed several times in a row; a fallback timer checks all that wait by counting and normally wakes nobody. 14 happens
 when a tree takes in a group whose binds are in flight.
 """
@@ -17,7 +17,7 @@ when a tree takes in a group whose binds are in flight.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from muster.scheduler.cache.arrays import Ints
@@ -35,6 +35,8 @@ class EntityState(Enum):
     UNSCHEDULABLE = "unschedulable"  # waits for a change named in its hints; a timer is the fallback
     BINDING = "binding"  # binds are in flight
     PREEMPTING = "preempting"  # victims are leaving
+
+    __hash__ = object.__hash__  # there is one object of each, and every move looks states up
 
 
 _ANY = frozenset(EntityState)
@@ -74,6 +76,9 @@ class RequeueHints:
     version: int = 0  # of the state that it was tried in
 
 
+_NO_HINTS = RequeueHints()
+
+
 @dataclass(slots=True, eq=False)
 class QueuedEntity:
     """One entity of the queue. Only the queue changes its state, hints and timers."""
@@ -91,12 +96,12 @@ class QueuedEntity:
     recent_failures: tuple[float, ...] = ()  # times of the last ones
     backoff_until: float = 0.0
     due: float = 0.0  # when its backoff ends
-    hints: RequeueHints = field(default_factory=RequeueHints)
+    hints: RequeueHints = _NO_HINTS
     woken: bool = False  # in line because a change could help it
     by_timer: bool = False  # in line because the fallback timer found that it might fit
     ticket: int = 0  # its valid entry in a heap; 0 for none
     since: float = 0.0  # when it was queued
-    verdict: str = ""  # the reason of the last outcome
+    reason: str = ""  # of the last outcome, as its condition says it
     message: str = ""
 
     @property
@@ -110,6 +115,6 @@ class QueuedEntity:
             return self.group.in_flight
         return int(self.member is not None and self.member.in_flight)
 
-    def set_outcome(self, verdict: str, message: str) -> None:
+    def set_outcome(self, reason: str, message: str) -> None:
         """What became of the last attempt, or what the entity waits for."""
-        self.verdict, self.message = verdict, message
+        self.reason, self.message = reason, message

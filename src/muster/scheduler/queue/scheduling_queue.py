@@ -2,7 +2,7 @@
 
 The order is a pure function of stored facts (priority, creation time, uid), so a restart gives the same one; entities
 that are bound below their minimum go first. An entity that failed joins the waiting class of those that ask for the
-same; who is requeued after a change is decided by `cycle.requeue_waiting`, class by class. Backoffs are timers. One
+same; who is requeued after a change is decided by `cycle.wake_up`, class by class. Backoffs are timers. One
 more timer is the fallback for all that wait: every class is then checked once, whatever was signalled.
 """
 
@@ -16,6 +16,7 @@ from muster.scheduler.queue.entity import TRANSITIONS, EntityState, QueuedEntity
 from muster.scheduler.queue.waiting_classes import WaitingClass, WaitingClasses
 
 FALLBACK_SECONDS = 60.0
+UNDECIDED_SECONDS = 60.0  # the longest time between a change and the next attempt of what is undecided
 BURST = 3  # so many failures
 BURST_SECONDS = 1.0  # within so short a time, and the backoff is served
 
@@ -87,13 +88,19 @@ class SchedulingQueue:
         self._move(entity, EntityState.UNSCHEDULABLE)
         entity.failures += 1
         entity.recent_failures = (*entity.recent_failures, now)[-BURST:]
-        delay = self.initial_backoff * 2 ** min(entity.failures - 1, 20)
-        entity.backoff_until = now + min(self.max_backoff, delay)
+        entity.backoff_until = now + min(self.max_backoff, self._delay(entity))
         entity.hints = hints
         self._wait(entity, now)
         for other in [woken for woken in self._woken.values() if woken.hints.key == hints.key]:
             self._move(other, EntityState.UNSCHEDULABLE)
             self._wait(other, now)
+
+    def retry_at(self, entity: QueuedEntity) -> float:
+        """When an undecided entity may be tried again for any change at all."""
+        return entity.recent_failures[-1] + min(UNDECIDED_SECONDS, self._delay(entity))
+
+    def _delay(self, entity: QueuedEntity) -> float:
+        return self.initial_backoff * 2 ** min(max(entity.failures, 1) - 1, 20)
 
     def await_room(self, entity: QueuedEntity, hints: RequeueHints, now: float) -> None:
         """An entity whose victims are leaving is tried again when it may do without them."""
@@ -121,11 +128,6 @@ class SchedulingQueue:
     def has_woken(self) -> bool:
         """Whether an entity that was woken has not had its cycle yet."""
         return bool(self._woken)
-
-    def retry(self, entity: QueuedEntity) -> None:
-        """In line once the backoff of its last failure is over, whether anything changes or not."""
-        self._move(entity, EntityState.BACKOFF)
-        self._set_timer(entity, entity.backoff_until)
 
     def back_off(self, entity: QueuedEntity, until: float) -> None:
         """In line at this time: its binds failed, and trying at once would only fail again."""

@@ -76,6 +76,7 @@ class WaitingClasses:
 
     def __init__(self) -> None:
         self._by_key: dict[Hashable, WaitingClass] = {}
+        self._undecided: dict[Hashable, WaitingClass] = {}  # of these, the ones whose last attempt had no verdict
         self._requests: Ints = np.zeros((64, 4), dtype=np.int64)  # [row, resource row]
         self._least: Ints = np.zeros((64, 4), dtype=np.int64)  # of the whole class, in each of its rows
         self._live: Bools = np.zeros(64, dtype=np.bool_)
@@ -97,6 +98,10 @@ class WaitingClasses:
         """In the order in which the classes began to wait."""
         return list(self._by_key)
 
+    def undecided(self) -> list[WaitingClass]:
+        """The classes for which neither a placement was found nor a proof that there is none."""
+        return list(self._undecided.values())
+
     def get(self, key: Hashable) -> WaitingClass | None:
         return self._by_key.get(key)
 
@@ -113,6 +118,8 @@ class WaitingClasses:
         if found is None:
             found = self._by_key[hints.key] = WaitingClass(hints)
             self._add_rows(found)
+            if hints.undecided:
+                self._undecided[hints.key] = found
         found.add(entity)
         found.version = hints.version
         self.set_stamp(found, hints.stamp)
@@ -121,6 +128,7 @@ class WaitingClasses:
         found = self._by_key.get(entity.hints.key)
         if found is not None and found.entities.pop(entity.key, None) is not None and not found.entities:
             del self._by_key[entity.hints.key]
+            self._undecided.pop(entity.hints.key, None)
             for row in found.rows:
                 self._live[row], self._owners[row] = False, None
             self._free += found.rows

@@ -201,7 +201,9 @@ class Feasibility:
         self.independent = not any(plugin.couples_pods_of(shape, cluster) for plugin in filters)
         # If False, placing a pod of the shape changes nothing for the next one but the usage of its node.
         self.affected_by_own_shape = bool(self.pods_scores) or any(
-            plugin.affected_by_own_shape(shape, cluster) for plugin in self.pods_filters
+            plugin.affected_by_own_shape(shape, cluster)
+            for plugin in filters
+            if plugin in self.pods_filters or plugin.beyond_its_node
         )
         self.can_predict = all(plugin.can_predict for plugin in self.usage_filters) and all(
             plugin.can_predict for plugin, _ in self.usage_scores

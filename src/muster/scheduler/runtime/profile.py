@@ -59,6 +59,7 @@ class Profile:
         self.pod_labels = frozenset(key for plugin in plugins for key in plugin.pod_labels)
         self.enabled = built_in | {plugin.name for plugin in plugins}
         self.preempting = preempting
+        self._ignored: dict[str, bool] = {}  # by resource
         # A score and a node's rank are compared as one number of 62 bits (`Feasibility.key`).
         heaviest = ((1 << (62 - RANK_BITS)) - 1) // MAX_SCORE
         if sum(weight for _, weight in self.scorers) > heaviest:
@@ -70,7 +71,11 @@ class Profile:
 
     def ignores(self, resource: str) -> bool:
         """Whether no filter of the profile compares requests of this resource with the node's allocatable."""
-        return resource != "pods" and all(plugin.ignores(resource) for plugin in self.filters)
+        found = self._ignored.get(resource)
+        if found is None:
+            found = resource != "pods" and all(plugin.ignores(resource) for plugin in self.filters)
+            self._ignored[resource] = found
+        return found
 
     def __repr__(self) -> str:
         return f"<Profile {self.scheduler_name}>"

@@ -16,6 +16,7 @@ import numpy as np
 
 from muster.scheduler.cache.arrays import Bools, Ints
 from muster.scheduler.cache.cluster import Cluster, PlacedPod
+from muster.scheduler.cache.devices import TrialState
 from muster.scheduler.cache.footprints import Footprint
 from muster.scheduler.cache.node_columns import RANK_BITS
 from muster.scheduler.framework.shape import Shape
@@ -35,6 +36,7 @@ class _Step(NamedTuple):
     slot: int
     pods: int
     promised: PromisedState | None  # the promised volumes before the step, if its pods have claims
+    devices: TrialState | None = None  # the devices before the step, if its pods need some
     terminating: bool = False
     uid: str = ""  # of the pod that was evicted or restored by this step
 
@@ -78,8 +80,21 @@ class Trial:
 
     def place(self, shape: Shape, slot: int, count: int = 1) -> None:
         """Add pods of the shape to a slot, whether they fit or not."""
-        self._journal.append(_Step(shape.footprint, slot, count, self._promised(shape.footprint)))
-        self.cluster.add_usage(shape.footprint, slot, count)
+        footprint, needs = shape.footprint, shape.footprint.needs
+        before = self.cluster.devices.trial_state(slot) if needs is not None else None
+        self._journal.append(_Step(footprint, slot, count, self._promised(footprint), before))
+        self.cluster.add_usage(footprint, slot, count)
+        if needs is not None:
+            self.cluster.try_devices(needs, slot, count)
+
+    def place_counts(self, shape: Shape, slots: Ints, counts: Ints) -> None:
+        """Add so many pods of the shape to each of several distinct slots, whether they fit or not."""
+        if len(slots) < MIN_BULK:
+            for slot, count in zip(slots.tolist(), counts.tolist(), strict=True):
+                self.place(shape, slot, count)
+            return
+        self._journal.append(_BulkStep(shape.footprint, slots, counts, self._promised(shape.footprint)))
+        self.cluster.add_usage_many(shape.footprint, slots, counts)
 
     def unplace(self, shape: Shape, slot: int, count: int = 1) -> None:
         """Remove pods that this trial has placed."""
@@ -111,7 +126,7 @@ class Trial:
         by_footprint: dict[tuple[Footprint, bool], list[PlacedPod]] = {}
         for uid in uids:
             placed = self._toggle_evicted(uid, count)
-            if placed.slot < 0 or placed.footprint.claims:
+            if placed.slot < 0 or placed.footprint.claims or placed.footprint.needs is not None:
                 self._move(placed, count)
             else:
                 by_footprint.setdefault((placed.footprint, placed.terminating), []).append(placed)
@@ -129,9 +144,12 @@ class Trial:
     def _move(self, placed: PlacedPod, count: int) -> None:
         promised = self._promised(placed.footprint)
         uid = placed.pod.metadata.uid
-        self._journal.append(_Step(placed.footprint, placed.slot, count, promised, placed.terminating, uid))
+        step = _Step(placed.footprint, placed.slot, count, promised, terminating=placed.terminating, uid=uid)
+        self._journal.append(step)
         if placed.slot >= 0:
             self.cluster.add_usage(placed.footprint, placed.slot, count, terminating=placed.terminating)
+        if placed.footprint.needs is not None:
+            self.cluster.evict_devices(placed, count)
 
     def _promised(self, footprint: Footprint) -> PromisedState | None:
         return self.cluster.volumes.promised.state() if footprint.claims else None
@@ -159,6 +177,10 @@ class Trial:
     def _undo_step(self, step: _Step) -> None:
         if step.slot >= 0:
             self.cluster.add_usage(step.footprint, step.slot, -step.pods, terminating=step.terminating)
+        if step.devices is not None:
+            self.cluster.restore_devices(step.devices)
+        elif step.uid and step.footprint.needs is not None:
+            self.cluster.evict_devices(self.cluster.pods[step.uid], -step.pods)
         if step.uid:
             (self.evicted.discard if step.pods < 0 else self.evicted.add)(step.uid)
 
@@ -196,8 +218,9 @@ class Trial:
         return placed
 
     def _place_all(self, shape: Shape, placed: list[int]) -> None:
-        if len(placed) == 1:
-            self.place(shape, placed[0])
+        if len(placed) == 1 or shape.footprint.needs is not None:
+            for slot in placed:
+                self.place(shape, slot)
             return
         slots, counts = _counted(placed)
         self._journal.append(_BulkStep(shape.footprint, slots, counts, self._promised(shape.footprint)))

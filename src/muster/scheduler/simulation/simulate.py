@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from muster.api.devices import ResourceClaimStatus
 from muster.api.types import Condition
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface import decisions as d
@@ -49,11 +50,22 @@ class Simulation:
                 self.victims[pod] = preemptor
                 self.placed.pop(pod, None)
                 self.scheduler.handle(events.ObjectDeleted("Pod", pod.namespace, pod.name, pod.uid), self.now)
+                self._give_back_claims(pod.uid)
             case d.SetCondition(about):
                 self.conditions[about] = decision
                 self._set_condition(decision)
             case _:
                 pass
+
+    def _give_back_claims(self, uid: str) -> None:
+        """Claims are no longer reserved for a pod that is gone; without any consumer they lose their devices."""
+        for claim in list(self.scheduler.state.cluster.devices.claims.claims.values()):
+            consumers = claim.status.reserved_for or ()
+            left = tuple(each for each in consumers if each.uid != uid)
+            if len(left) < len(consumers):
+                status = msgspec.structs.replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
+                updated = msgspec.structs.replace(claim, status=status)
+                self.scheduler.handle(events.ObjectUpdated("ResourceClaim", updated), self.now)
 
     def _set_condition(self, decision: d.SetCondition) -> None:
         """The conditions of a pod decide which are set next; those of groups the scheduler remembers itself."""

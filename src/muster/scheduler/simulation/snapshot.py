@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from muster.api.gates import FeatureGates, resolve
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.interface.events import KINDS, CacheSynced, ObjectUpdated
 from muster.scheduler.runtime.config import Config
@@ -25,17 +26,23 @@ class BadSnapshot(ValueError):
 
 
 class Snapshot(msgspec.Struct, frozen=True, rename="camel"):
-    """The objects by kind, the scheduler names whose pods are scheduled, and which fields of groups may change."""
+    """The objects by kind, the scheduler names whose pods are scheduled, which fields of groups may change."""
 
     objects: dict[str, list[Any]]
     schedulers: tuple[str, ...] = ()
     taken_at: str = ""
     changeable: tuple[str, ...] = ("minCount",)
+    gates: dict[str, bool] = {}  # of its scheduler, those that are not at their default
+    groups_by_label: bool = False  # groups are custom resources, and pods name them by a label
     format: str = FORMAT
     version: int = VERSION
 
     def __len__(self) -> int:
         return sum(map(len, self.objects.values()))
+
+    def feature_gates(self) -> FeatureGates:
+        """The gates that its scheduler runs with."""
+        return resolve(self.gates)[0]
 
     def events(self) -> Iterator[ObjectUpdated]:
         """The objects of the snapshot as events, groups and nodes before pods."""
@@ -61,6 +68,8 @@ class _Raw(msgspec.Struct, rename="camel"):
     schedulers: tuple[str, ...] = ()
     taken_at: str = ""
     changeable: tuple[str, ...] = ("minCount",)
+    gates: dict[str, bool] = {}
+    groups_by_label: bool = False
 
 
 def decode(data: bytes) -> Snapshot:
@@ -80,13 +89,13 @@ def decode(data: bytes) -> Snapshot:
                 objects[kind] = [msgspec.json.decode(each, type=KINDS[kind]) for each in found]
             except msgspec.DecodeError as error:
                 raise BadSnapshot(f"a {kind} in it is malformed: {error}") from error
-    return Snapshot(objects, raw.schedulers, raw.taken_at, raw.changeable)
+    return Snapshot(objects, raw.schedulers, raw.taken_at, raw.changeable, raw.gates, raw.groups_by_label)
 
 
-def scheduler_of(snapshot: Snapshot, config: Config, through: Through = iter) -> Scheduler:
+def scheduler_of(snapshot: Snapshot, config: Config, through: Through = iter, *, now: float = 0.0) -> Scheduler:
     """A scheduler that has handled the objects of a snapshot. `through` may count the events as they pass."""
-    scheduler = Scheduler(config, seed=config.seed)
+    scheduler = Scheduler(config, seed=config.seed, gates=snapshot.feature_gates())
     for event in through(snapshot.events()):
-        scheduler.handle(event, 0.0)
-    scheduler.handle(CacheSynced(), 0.0)
+        scheduler.handle(event, now)
+    scheduler.handle(CacheSynced(), now)
     return scheduler

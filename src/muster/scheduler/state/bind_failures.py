@@ -40,6 +40,9 @@ class BindFailures:
         self._most = max_backoff
         self._rounds: dict[EntityKey, FailedRound] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._rounds)
+
     def failed(self, key: EntityKey, uid: str, pod: str, cause: str, reason: str, *, seen: bool) -> None:
         """A bind of the entity failed; `seen`: the watch has shown what became of the pod."""
         record = self._rounds.setdefault(key, FailedRound())

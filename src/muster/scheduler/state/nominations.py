@@ -47,6 +47,8 @@ class Nominations:
 
     def clear(self, entity: EntityKey) -> list[str]:
         """Give back every seat kept for an entity; the pods they were kept for."""
+        if not self._by_pod:
+            return []
         uids = [uid for uid, nomination in self._by_pod.items() if nomination.entity == entity]
         for uid in uids:
             self.remove(uid)

@@ -7,10 +7,12 @@ the pod at no further cost, otherwise the mark is taken back once every entity h
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from muster.scheduler.cache.arrays import ChangeLog
 from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.device_claims import ClaimKey
 from muster.scheduler.groups.group import Group
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.verdict import Placed
@@ -42,6 +44,7 @@ class Preemptions:
         self._terminating: set[str] = set()  # bound pods that are being deleted
         self._refused_until: dict[str, float] = {}
         self._log_seen = 0
+        self._held_claims: dict[str, set[ClaimKey]] = {}  # of victims that are gone
         self._undecided: set[EntityKey] = set()  # entities whose last choice of victims came to no result
 
     # --- one preemption ----------------------------------------------------------------------------
@@ -118,6 +121,24 @@ class Preemptions:
                     done.append(key)
         return done
 
+    def claims_of_victim(self, uid: str, claims: Iterable[ClaimKey]) -> None:
+        """A victim is gone, but these claims are still reserved for it: their devices are not free yet."""
+        for preemption in self._in_progress.values():
+            if uid in preemption.victims:
+                preemption.marked.discard(uid)
+        self._held_claims[uid] = set(claims)
+
+    def released(self, claim: ClaimKey, consumers: Set[str]) -> list[str]:
+        """The victims that are gone and whose last claim is reserved only for these others now."""
+        gone: list[str] = []
+        for uid, held in list(self._held_claims.items()):
+            if claim in held and uid not in consumers:
+                held.discard(claim)
+                if not held:
+                    del self._held_claims[uid]
+                    gone.append(uid)
+        return gone
+
     def refused(self, uid: str, now: float) -> None:
         """The API would not delete a pod; it is not chosen again for a while."""
         self._refused_until[uid] = now + REFUSED_SECONDS
@@ -177,14 +198,17 @@ class Preemptions:
     def is_losing_pods(self, group: Group) -> bool:
         """Whether a pod of the group is marked, or a victim of some entity."""
         targets = self._unclaimed | self.victims()
+        if not targets:
+            return False
         return any(not targets.isdisjoint(leaf.running) for leaf in group.leaves())
 
     # --- nodes that changed --------------------------------------------------------------------------
 
     def take_changes(self, log: ChangeLog) -> set[int]:
         """The slots logged since this was last asked; all that are planned for if the log does not go back so far."""
-        changed = log.since(self._log_seen)
-        self._log_seen = log.end
+        changed, self._log_seen = log.since(self._log_seen), log.end
+        if not self._in_progress:
+            return set()
         if changed is not None:
             return set(changed.tolist())
         return {one.index for preemption in self._in_progress.values() for one in preemption.placed.assignments}

@@ -31,12 +31,13 @@ class RequeueSignals:
         self.gains = 0  # increases with every change that could make something fit which did not
         self.slots: dict[Gain, int] = {}
         self.pods: dict[Footprint, int] = {}  # came to a node, left it or changed there
+        self.evictable_pods: dict[tuple[Footprint, int], int] = {}  # and the lowest priority that can evict it now
         self.plugins: dict[str, int] = {}
         self.log = ChangeLog()  # slots whose node changed, or the pods on it
         self._requeued_by: dict[str, set[str]] = {}  # cluster event -> plugins
         for profile in profiles:
             for plugin in profile.filters:
-                for event in plugin.requeue_events:
+                for event in plugin.gains:
                     if event not in _POD_EVENTS or plugin.name not in TERM_PLUGINS:
                         self._requeued_by.setdefault(event, set()).add(plugin.name)
 
@@ -54,9 +55,10 @@ class RequeueSignals:
         """A pod is being deleted: who may preempt can count on its room."""
         self._gain(Gain(slot, -HIGHEST, priority, False))
 
-    def evictable(self, slot: int, priority: int) -> None:
+    def evictable(self, slot: int, priority: int, footprint: Footprint) -> None:
         """A pod of this priority can be evicted from now on by those of a higher one."""
         self._gain(Gain(slot, priority + 1, HIGHEST, False))
+        self.evictable_pods[footprint, priority + 1] = self.stamp
 
     def nomination_cleared(self, slot: int, priority: int) -> None:
         """A seat is no longer kept against entities of this priority or a lower one."""
@@ -91,12 +93,21 @@ class RequeueSignals:
         """`event` for a set of them."""
         self.event(*sorted(events))
 
+    def pods_since(self, stamp: int, priority: int, *, preempts: bool) -> list[Footprint]:
+        """The pods that came, went or changed after a stamp, or that an entity of this priority can evict since."""
+        found = [footprint for footprint, at in self.pods.items() if at > stamp]
+        if preempts:
+            evictable = self.evictable_pods.items()
+            found += [footprint for (footprint, lowest), at in evictable if at > stamp and lowest <= priority]
+        return found
+
     # --- taking ------------------------------------------------------------------------------------
 
     def clear(self) -> None:
         """Every waiting class has looked at what was collected."""
         self.slots.clear()
         self.pods.clear()
+        self.evictable_pods.clear()
         self.plugins.clear()
 
     @property

@@ -56,6 +56,8 @@ class Reservations:
         self._distrusted_until: dict[Owner, float] = {}
         self._overstayed: set[str] = set()  # uids that were reported
         self.now = 0.0  # of the present cycle
+        self.as_said = False  # who holds one is read from the conditions of groups, not from the settings
+        self.learning = False  # when pods end is being worked out; until then it is not known what is kept
         self.asked = False  # groups wait that were not looked at yet
         self.version = -1  # of the state that the reservations were computed from
         self.not_before = 0.0  # the next computation, unless something is due

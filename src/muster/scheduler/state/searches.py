@@ -22,6 +22,7 @@ class KeptSearch:
     paused: PausedSearch
     asked: object  # the request without what may change while the search goes on
     gains: int  # `RequeueSignals.gains` when the search began
+    version: int  # of the state at that time
 
 
 class Searches:

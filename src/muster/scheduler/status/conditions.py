@@ -94,7 +94,7 @@ class ConditionWriter:
 
     def _met(self, group: Group) -> Iterator[SetCondition]:
         yield from _some(self.initially_scheduled(group, "True", "Scheduled"))
-        group.scheduled_once = True
+        group.set_scheduled_once()
         yield from _some(self.set(group.ref, api.QUORUM_MET, "True", "QuorumBound"))
 
 

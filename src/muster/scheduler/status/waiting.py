@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from muster.scheduler.groups.group import Group
+from muster.scheduler.groups.group import Group, awaits_priority
 from muster.scheduler.interface.keys import EntityKey
 
 FIRST_NOTICE_SECONDS = 2.0
@@ -20,6 +20,7 @@ PODS_TOLD_PER_SECOND = 10
 FOR_MEMBERS = "WaitingForMembers"
 FOR_CHILDREN = "WaitingForChildren"
 FOR_PARENT = "WaitingForParent"
+FOR_PRIORITY = "WaitingForPriority"
 FOR_VICTIMS = "WaitingForVictims"
 FOR_POD_GROUP = "WaitingForPodGroup"
 GATED = "SchedulingGated"
@@ -49,7 +50,14 @@ def _wait_of(group: Group, top: Group, gated: str) -> tuple[str, str] | None:
         return own_wait(group)
     if not group.admitted:
         return FOR_CHILDREN, incomplete_above(group) or own_wait(top)[1]
-    return (GATED, f"pod {gated} has scheduling gates, which hold the whole tree") if gated else None
+    if gated:
+        return GATED, f"pod {gated} has scheduling gates, which hold the whole tree"
+    return (FOR_PRIORITY, _class_text(top)) if awaits_priority(top) else None
+
+
+def _class_text(top: Group) -> str:
+    name = top.obj.spec.priority_class_name if top.obj is not None else ""
+    return f"PriorityClass {name} has not given {top.key.name} its priority yet; it may not exist"
 
 
 def incomplete_above(group: Group) -> str:
@@ -66,7 +74,7 @@ def own_wait(group: Group) -> tuple[str, str]:
     """What a group without its quorum waits for, at its own level."""
     if group.is_leaf:
         return FOR_MEMBERS, f"{group.known} of {group.minimum} members exist"
-    return FOR_CHILDREN, f"{group.admissible_children} of {group.minimum} child groups are complete"
+    return FOR_CHILDREN, f"{group.below.admissible} of {group.minimum} child groups are complete"
 
 
 def _first_gated(top: Group) -> str:

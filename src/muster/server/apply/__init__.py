@@ -10,12 +10,10 @@ from typing import Any
 import msgspec
 
 from muster.api.errors import INVALID, REQUIRED, ApiError, FieldError, bad_request, invalid
-from muster.server import fields
 from muster.server.apply import fieldsets, managed, typed
 from muster.server.apply.fieldsets import FieldSet
 from muster.server.apply.managed import APPLY, UPDATE, Identity, Managers
-from muster.server.apply.rules import Granular, object_rule
-from muster.server.schema import Message
+from muster.server.apply.object_schema import ObjectSchema
 
 __all__ = ["check_options", "managed", "merge"]
 
@@ -47,7 +45,7 @@ def check_options(manager: str, force: bool, *, is_apply: bool) -> None:
 def merge(
     live: Obj | None,
     config: Any,
-    message: Message | None,
+    schema: ObjectSchema,
     *,
     manager: str,
     api_version: str,
@@ -61,8 +59,7 @@ def merge(
     field where another manager owns it and `force` is not set, and 400 where the configuration is not one.
     """
     _check(config)
-    wanted = fields.configuration(config, message) if message else config
-    attempt = _Apply(live, wanted, object_rule(message), message, api_version, now, subresource)
+    attempt = _Apply(live, schema.configuration(config), schema, api_version, now, subresource)
     identity = (manager, APPLY, "", subresource)
     try:
         result = attempt.run(identity, force)
@@ -97,8 +94,7 @@ class _Apply:
         self,
         live: Obj | None,
         config: Obj,
-        rule: Granular,
-        message: Message | None,
+        schema: ObjectSchema,
         api_version: str,
         now: str,
         subresource: str,
@@ -106,8 +102,8 @@ class _Apply:
         self.created = live is None
         self.live = live if live is not None else {}
         self.config = config
-        self.rule = rule
-        self.message = message
+        self.rule = schema.rule
+        self.schema = schema
         self.api_version = api_version
         self.now = now
         self.subresource = subresource
@@ -132,14 +128,14 @@ class _Apply:
         return found
 
     def _before(self) -> Obj:
-        return managed.empty(self.message) if self.created else self.live
+        return self.schema.empty() if self.created else self.live
 
     def _managers(self) -> Managers:
         """The owners so far. An object that nobody applied to yet belongs to all its earlier writers together."""
         managers = Managers(managed.entries_of(self.live))
         if not managers and not self.created:
             identity = (managed.BEFORE_FIRST_APPLY, UPDATE, self.api_version, "")
-            nothing = self._comparable(managed.empty(self.message))
+            nothing = self._comparable(self.schema.empty())
             existing = typed.compare(nothing, self._comparable(self.live), self.rule)
             managers.put(identity, fieldsets.union(existing.added, existing.modified), self.api_version, self.now)
         return managers
@@ -175,7 +171,7 @@ class _Apply:
             before = msgspec.json.decode(annotations.get(_LAST_APPLIED) or b"")
             if not isinstance(before, dict) or before.get("apiVersion") != self.api_version:
                 return conflicts
-            before = fields.configuration(before, self.message) if self.message else before
+            before = self.schema.configuration(before)
             untouched = self._owned(before)
         except (msgspec.MsgspecError, ApiError, typed.Repeated):
             return conflicts

@@ -11,16 +11,14 @@ An entry of another API version is compared in the written version: the paths th
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from muster.server import fields
 from muster.server.apply import fieldsets, typed
 from muster.server.apply.fieldsets import FieldSet
-from muster.server.apply.rules import object_rule
-from muster.server.schema import Message
+from muster.server.apply.object_schema import ObjectSchema
 
 Obj = dict[str, Any]
 Entry = dict[str, Any]
@@ -153,7 +151,7 @@ def manager_of(field_manager: str, user_agent: str) -> str:
 def update(
     old: Obj | None,
     new: Obj,
-    message: Message | None,
+    schema: ObjectSchema,
     *,
     manager: str,
     api_version: str,
@@ -175,10 +173,10 @@ def update(
     if not live:
         if old is not None or not track:
             return []
-        owned = _owned_at_creation(new, message, subresource)
+        owned = _owned_at_creation(new, schema, subresource)
         return [_entry((manager, UPDATE, api_version, subresource), owned, api_version, now)] if owned else []
-    before = old if old is not None else empty(message)
-    changes = _changes(before, new, message, subresource)
+    before = old if old is not None else schema.empty()
+    changes = _changes(before, new, schema, subresource)
     if not changes.any:
         return live
     managers = Managers(live)
@@ -193,37 +191,32 @@ def update(
     return managers.entries()
 
 
-def _owned_at_creation(new: Obj, message: Message | None, subresource: str) -> FieldSet:
+def _owned_at_creation(new: Obj, schema: ObjectSchema, subresource: str) -> FieldSet:
     """What the creator of an object owns: all that it does not have by itself."""
     others = comparable(new, subresource)
     spec = others.pop("spec", None)
-    changes = typed.compare(_initial_parts(message, subresource), others, object_rule(message))
+    changes = typed.compare(_initial_parts(schema, subresource), others, schema.rule)
     owned = fieldsets.union(changes.added, changes.modified)
-    return owned if spec is None else fieldsets.union(owned, _owned_spec(message, msgspec.json.encode(spec)))
+    return owned if spec is None else fieldsets.union(owned, _owned_spec(schema, msgspec.json.encode(spec)))
 
 
-@cache
-def _initial_parts(message: Message | None, subresource: str) -> Obj:
+@lru_cache(maxsize=1024)
+def _initial_parts(schema: ObjectSchema, subresource: str) -> Obj:
     """The parts beside the spec that an object of this kind has by itself."""
-    return {name: value for name, value in comparable(empty(message), subresource).items() if name != "spec"}
+    return {name: value for name, value in comparable(schema.empty(), subresource).items() if name != "spec"}
 
 
 @lru_cache(maxsize=512)
-def _owned_spec(message: Message | None, spec: bytes) -> FieldSet:
+def _owned_spec(schema: ObjectSchema, spec: bytes) -> FieldSet:
     """The spec's part of that. A thousand pods of one template have one spec, and it is most of the work."""
-    before, new = empty(message), {"spec": msgspec.json.decode(spec)}
+    before, new = schema.empty(), {"spec": msgspec.json.decode(spec)}
     bare = {"spec": before["spec"]} if "spec" in before else {}
-    changes = typed.compare(bare, new, object_rule(message))
+    changes = typed.compare(bare, new, schema.rule)
     return fieldsets.union(changes.added, changes.modified)
 
 
-def empty(message: Message | None) -> Obj:
-    """The object of this kind that nobody has set anything on."""
-    return fields.canonicalise({}, message) if message else {"metadata": {}}
-
-
-def _changes(old: Obj, new: Obj, message: Message | None, subresource: str) -> typed.Changes:
-    return typed.compare(comparable(old, subresource), comparable(new, subresource), object_rule(message))
+def _changes(old: Obj, new: Obj, schema: ObjectSchema, subresource: str) -> typed.Changes:
+    return typed.compare(comparable(old, subresource), comparable(new, subresource), schema.rule)
 
 
 def comparable(obj: Obj, subresource: str) -> Obj:

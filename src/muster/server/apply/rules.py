@@ -42,6 +42,10 @@ class Granular:
         """Whether the members are the fields of a struct. A map's entries are owned themselves; a field is not."""
         return self._message is not None
 
+    def know(self, key: str, rule: Rule) -> None:
+        """Give one member a rule of its own."""
+        self._fields[key] = rule
+
     def of(self, key: str) -> Rule:
         rule = self._fields.get(key)
         if rule is None:
@@ -132,7 +136,7 @@ class Untyped(Granular):
 
     def __init__(self) -> None:
         super().__init__(None, DEDUCED)
-        self._fields["metadata"] = message_rule(message("meta.v1.ObjectMeta"))
+        self.know("metadata", message_rule(message("meta.v1.ObjectMeta")))
 
     @property
     def named(self) -> bool:

@@ -22,11 +22,12 @@ def action_of(request: Request) -> Action:
         verb = _VERBS.get(method, method.lower())
         if verb == "delete" and not name:
             verb = "deletecollection"
-    if not name and verb in ("list", "watch", "deletecollection"):
-        name = _selected_name(request.arg("fieldSelector"))
+    selector = request.arg("fieldSelector") if not name and verb in ("list", "watch", "deletecollection") else ""
+    if selector:
+        name = _selected_name(selector)
     # A request about a namespace is authorized inside that namespace, so that a Role there can allow it.
     inside = name if where.plural == "namespaces" and not where.group and where.name else where.namespace
-    return Action(verb, where.group, where.plural, where.subresource, inside, name, "", where.version)
+    return Action(verb, where.group, where.plural, where.subresource, inside, name, "", where.version, selector)
 
 
 def _path_verb(method: str) -> str:

@@ -15,9 +15,24 @@ from muster.server.auth.bootstrap_roles import (
 )
 from muster.server.auth.rules import Rule
 
+_SIGNERS = (
+    "kubernetes.io/kube-apiserver-client kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving "
+    "kubernetes.io/legacy-unknown"
+)
 _CONTROLLERS: dict[str, tuple[Rule, ...]] = {
     "clusterrole-aggregation-controller": (
         rule("escalate get list patch update watch", "rbac.authorization.k8s.io", "clusterroles"),
+    ),
+    "certificate-controller": (
+        rule("delete get list watch", "certificates.k8s.io", "certificatesigningrequests"),
+        rule(
+            "update",
+            "certificates.k8s.io",
+            "certificatesigningrequests/approval certificatesigningrequests/status",
+        ),
+        rule("approve", "certificates.k8s.io", "signers", "kubernetes.io/kube-apiserver-client-kubelet"),
+        rule("sign", "certificates.k8s.io", "signers", _SIGNERS),
+        rule("create", "authorization.k8s.io", "subjectaccessreviews"),
     ),
     "cronjob-controller": (
         rule("get list update watch", "batch", "cronjobs"),
@@ -68,6 +83,14 @@ _CONTROLLERS: dict[str, tuple[Rule, ...]] = {
         rule(READ, "", "persistentvolumeclaims"),
     ),
     "generic-garbage-collector": (rule("delete get list patch update watch", "*", "*"),),
+    "horizontal-pod-autoscaler": (
+        rule(READ, "autoscaling", "horizontalpodautoscalers"),
+        rule("update", "autoscaling", "horizontalpodautoscalers/status"),
+        rule("get update", "*", "*/scale"),
+        rule("list watch", "", "pods"),
+        rule("list watch", "metrics.k8s.io", "pods"),
+        rule(READ, "custom.metrics.k8s.io external.metrics.k8s.io", "*"),
+    ),
     "job-controller": (
         rule("get list patch update watch", "batch", "jobs"),
         rule("update", "batch", "jobs/status jobs/finalizers"),

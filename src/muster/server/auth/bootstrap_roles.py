@@ -72,8 +72,11 @@ _EDIT = (
         "serviceaccounts services services/proxy podtemplates",
     ),
     rule("create", "", "serviceaccounts/token"),
+    rule("get", "", "serviceaccounts"),
     rule(WRITE, "apps", _WORKLOADS),
+    rule(WRITE, "autoscaling", "horizontalpodautoscalers"),
     rule(WRITE, "batch", "cronjobs jobs"),
+    rule(WRITE, "networking.k8s.io", "ingresses networkpolicies"),
     rule(WRITE, "policy", "poddisruptionbudgets"),
     rule(WRITE, SCHEDULING, _GROUPS),
     rule(WRITE, DEVICES, "resourceclaims resourceclaimtemplates"),
@@ -100,7 +103,9 @@ _VIEW = (
         "apps",
         f"controllerrevisions daemonsets/status deployments/status replicasets/status statefulsets/status {_WORKLOADS}",
     ),
+    rule(READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
     rule(READ, "batch", "cronjobs cronjobs/status jobs jobs/status"),
+    rule(READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
     rule(READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
     rule(READ, SCHEDULING, f"{_GROUPS} podgroups/status compositepodgroups/status"),
     rule(READ, DEVICES, "resourceclaims resourceclaims/status resourceclaimtemplates"),
@@ -140,7 +145,7 @@ _MANAGER_RULES = (
     rule("list watch", "*", "*"),
     rule("create", "", "serviceaccounts/token"),
 )
-_NODE_RULES = (
+NODE_RULES = (
     rule("create", "authentication.k8s.io", "tokenreviews"),
     rule("create", "authorization.k8s.io", "localsubjectaccessreviews subjectaccessreviews"),
     rule(READ, "", "services"),
@@ -157,6 +162,10 @@ _NODE_RULES = (
     rule("create delete get patch update", COORDINATION, "leases"),
     rule("create delete get patch update", STORAGE, "csinodes"),
     rule("get", STORAGE, "volumeattachments"),
+    rule(READ, STORAGE, "csidrivers"),
+    rule(READ, "node.k8s.io", "runtimeclasses"),
+    rule("get", "resource.k8s.io", "resourceclaims"),
+    rule("create get list watch", "certificates.k8s.io", "certificatesigningrequests"),
 )
 _DISCOVERY = "/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/"
 
@@ -198,7 +207,14 @@ ROLES: tuple[BootstrapRole, ...] = (
         ),
     ),
     BootstrapRole("system:kube-controller-manager", _MANAGER_RULES),
-    BootstrapRole("system:node", _NODE_RULES),
+    BootstrapRole("system:node", NODE_RULES),
+    *(
+        BootstrapRole(
+            f"system:certificates.k8s.io:{signer}-approver",
+            (rule("approve", "certificates.k8s.io", "signers", f"kubernetes.io/{signer}"),),
+        )
+        for signer in ("kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving", "legacy-unknown")
+    ),
     BootstrapRole(
         "system:node-proxier",
         (

@@ -148,11 +148,18 @@ class Policy:
         return tuple(gathered)
 
 
+class NodeRights(Protocol):
+    """Says what nodes may do beside what roles allow."""
+
+    def allows(self, user: User, action: Action) -> bool: ...
+
+
 class Authorizer:
     """Answers "may this user do this?" from the stored policy."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, nodes: NodeRights | None = None) -> None:
         self._tables = tables
+        self._nodes = nodes
         self._seen: tuple[int, ...] = ()
         self._policy: Policy | None = None
         self._rulesets: dict[tuple[str, tuple[str, ...], str], Ruleset] = {}
@@ -169,7 +176,9 @@ class Authorizer:
         return self._policy
 
     def allows(self, user: User, action: Action) -> bool:
-        return MASTERS in user.groups or self.ruleset(user, action.namespace).allows(action)
+        if MASTERS in user.groups or self.ruleset(user, action.namespace).allows(action):
+            return True
+        return self._nodes is not None and self._nodes.allows(user, action)
 
     def ruleset(self, user: User, namespace: str) -> Ruleset:
         """All rules of a user in a namespace ("" for cluster scope)."""

@@ -31,6 +31,7 @@ class Action(NamedTuple):
     name: str = ""
     path: str = ""
     version: str = ""
+    field_selector: str = ""  # of a list or watch
 
     @property
     def target(self) -> str:

@@ -71,29 +71,33 @@ class Paths:
 
     def add(self, kind: Kind) -> None:
         """All paths of one kind. A kind without a schema is described as any object."""
-        message = schema.kind(kind.group, self._version, kind.kind)
+        name = self._schemas.add_custom(kind) if kind.definition else self._name_of(self._message(kind.kind))
         below = "/namespaces/{namespace}" if kind.namespaced else ""
         collection = f"{self._root}{below}/{kind.plural}"
-        self.items[collection] = self._collection(kind, message)
+        self.items[collection] = self._collection(kind, name)
         if kind.namespaced and "list" in kind.verbs:
             self.items[f"{self._root}/{kind.plural}"] = {
                 "get": self._operation("list", kind, self._list_of(kind), _LIST_PARAMETERS, suffix="ForAllNamespaces"),
                 "parameters": _parameters("pretty"),
             }
         if "get" in kind.verbs:
-            self.items[f"{collection}/{{name}}"] = self._item(kind, message)
+            self.items[f"{collection}/{{name}}"] = self._item(kind, name)
         for subresource in kind.subresources:
-            self.items[f"{collection}/{{name}}/{subresource}"] = self._subresource(kind, message, subresource)
+            self.items[f"{collection}/{{name}}/{subresource}"] = self._subresource(kind, name, subresource)
 
     def _name_of(self, message: Message | None) -> str:
         return self._schemas.add(message) if message else ""
 
-    def _list_of(self, kind: Kind) -> str:
-        return self._name_of(schema.kind(kind.group, self._version, f"{kind.kind}List"))
+    def _message(self, kind: str) -> Message | None:
+        return schema.kind(self._group, self._version, kind)
 
-    def _collection(self, kind: Kind, message: Message | None) -> Item:
+    def _list_of(self, kind: Kind) -> str:
+        if kind.definition is not None:
+            return self._schemas.add_custom_list(kind)
+        return self._name_of(self._message(kind.listed_as))
+
+    def _collection(self, kind: Kind, name: str) -> Item:
         item: Item = {"parameters": _parameters(*(["namespace"] if kind.namespaced else []), "pretty")}
-        name = self._name_of(message)
         if "list" in kind.verbs:
             item["get"] = self._operation("list", kind, self._list_of(kind), _LIST_PARAMETERS)
         if "create" in kind.verbs:
@@ -105,9 +109,8 @@ class Paths:
             )
         return item
 
-    def _item(self, kind: Kind, message: Message | None) -> Item:
+    def _item(self, kind: Kind, name: str) -> Item:
         item: Item = {"parameters": _parameters("name", *(["namespace"] if kind.namespaced else []), "pretty")}
-        name = self._name_of(message)
         if "get" in kind.verbs:
             item["get"] = self._operation("get", kind, name)
         if "update" in kind.verbs:
@@ -120,10 +123,10 @@ class Paths:
             )
         return item
 
-    def _subresource(self, kind: Kind, message: Message | None, subresource: str) -> Item:
+    def _subresource(self, kind: Kind, main: str, subresource: str) -> Item:
         item: Item = {"parameters": _parameters("name", *(["namespace"] if kind.namespaced else []), "pretty")}
         gvk = _OTHER_KINDS.get(subresource)
-        name = self._known(*gvk) if gvk else self._name_of(message)
+        name = self._known(*gvk) if gvk else main
         about: Item = {"suffix": subresource.capitalize(), "gvk": gvk}
         if subresource == "log" or subresource in _STREAMS:
             item["get"] = self._operation("get", kind, "", **about)
@@ -143,7 +146,9 @@ class Paths:
 
     def _patch(self, kind: Kind, name: str, **about: Any) -> Item:
         operation = self._operation("patch", kind, name, (*_WRITE_PARAMETERS, "force"), created=True, **about)
-        body = {media: {"schema": reference(self._schemas.add_patch())} for media in _PATCHES}
+        # kubectl sends a strategic merge patch to whoever says that they take it; custom kinds do not.
+        known = [media for media in _PATCHES if media != STRATEGIC_PATCH or kind.definition is None]
+        body = {media: {"schema": reference(self._schemas.add_patch())} for media in known}
         operation["requestBody"] = {"content": body, "required": True}
         return operation
 

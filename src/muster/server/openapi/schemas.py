@@ -9,7 +9,9 @@ from typing import Any
 
 from muster.api import openapi as group_kinds
 from muster.server.openapi.texts import FIELDS, KINDS, MESSAGES
+from muster.server.resources.kind import Kind
 from muster.server.schema import Field, Message
+from muster.server.schema import message as known_message
 from muster.server.schema.model import ALWAYS
 from muster.server.schema.scalars import ZERO
 
@@ -17,6 +19,7 @@ Schema = dict[str, Any]
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 PATCH = f"{_META}.Patch"
+_OBJECT_META, _LIST_META = "meta.v1.ObjectMeta", "meta.v1.ListMeta"
 
 _PLAIN: dict[str, Schema] = {
     "string": {"type": "string"},
@@ -111,6 +114,37 @@ class Schemas:
             ]
         return schema
 
+    def add_custom(self, kind: Kind) -> str:
+        """Makes a custom kind known; its schema is the one of its definition."""
+        assert kind.definition is not None
+        name = custom_name(kind, kind.kind)
+        if name not in self.found:
+            meta = self.add(known_message(_OBJECT_META))
+            self.found[name] = _custom_object(kind, reference(meta))
+        return name
+
+    def add_custom_list(self, kind: Kind) -> str:
+        """Makes the list of a custom kind known."""
+        name = custom_name(kind, kind.listed_as)
+        if name not in self.found:
+            meta = self.add(known_message(_LIST_META))
+            self.found[name] = {
+                "type": "object",
+                "description": f"{kind.listed_as} is a list of {kind.kind}.",
+                "required": ["items"],
+                "properties": {
+                    **_type_meta(),
+                    "metadata": {"allOf": [reference(meta)], "description": FIELDS["metadata"]},
+                    "items": {
+                        "type": "array",
+                        "items": reference(self.add_custom(kind)),
+                        "description": FIELDS["items"],
+                    },
+                },
+                "x-kubernetes-group-version-kind": [_gvk(kind, kind.listed_as)],
+            }
+        return name
+
     def _words(self, message: Message) -> Schema:
         """What is said of a message. Kubernetes has separate types for composites where one description does."""
         name = message.openapi_name
@@ -129,6 +163,27 @@ class Schemas:
             return KINDS[message.kind]
         item = message.kind.removesuffix("List")
         return f"{message.kind} is a list of {item} objects." if item in KINDS else ""
+
+
+def custom_name(kind: Kind, name: str) -> str:
+    """The name of a custom kind's schema: its group backwards, as Java names packages."""
+    return ".".join([*reversed(kind.group.split(".")), kind.versions[0], name])
+
+
+def _gvk(kind: Kind, name: str) -> Schema:
+    return {"group": kind.group, "kind": name, "version": kind.versions[0]}
+
+
+def _type_meta() -> Schema:
+    return {name: {"type": "string", "description": FIELDS[name]} for name in ("apiVersion", "kind")}
+
+
+def _custom_object(kind: Kind, metadata: Schema) -> Schema:
+    assert kind.definition is not None
+    given = kind.definition.openapi
+    shown = {"allOf": [metadata], "description": FIELDS["metadata"]}
+    properties = {**(given.get("properties") or {}), **_type_meta(), "metadata": shown}
+    return {**given, "properties": properties, "x-kubernetes-group-version-kind": [_gvk(kind, kind.kind)]}
 
 
 def _group(message: Message) -> str:

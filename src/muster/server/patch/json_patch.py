@@ -28,6 +28,14 @@ class Unfit(Exception):
     """The operation cannot be done on this object."""
 
 
+class Failed(Unfit):
+    """A test operation does not hold."""
+
+
+class FailedTestError(ApiError):
+    """A patch whose test operation does not hold for the object."""
+
+
 def apply(current: Obj, patch: Any, message: Message | None = None) -> Obj:
     """The object after every operation, in order; all or nothing."""
     operations = _checked(patch)
@@ -36,7 +44,8 @@ def apply(current: Obj, patch: Any, message: Message | None = None) -> Obj:
         try:
             document.do(name, path, source, value)
         except Unfit as wrong:
-            raise ApiError(
+            refusal = FailedTestError if isinstance(wrong, Failed) else ApiError
+            raise refusal(
                 422, "Invalid", f"the server rejected our request due to an error in our request: {wrong}"
             ) from None
     if type(document.root) is not dict:
@@ -81,7 +90,7 @@ class _Document:
     def do(self, name: str, path: str, source: str, value: Any) -> None:
         if name == "test":
             if not _equal(self._get(path), value):
-                raise Unfit(f"testing value {path} failed")
+                raise Failed(f"testing value {path} failed")
         elif name == "add":
             self._add(path, value)
         elif name == "replace":

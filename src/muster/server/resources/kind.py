@@ -15,12 +15,14 @@ Order on a write: default, prepare, admit, validate, store.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from muster.api.errors import FieldError
+from muster.server.apply.object_schema import ObjectSchema
 from muster.server.request import User
+from muster.server.store.records import Record
 
 Obj = dict[str, Any]
 
@@ -45,7 +47,9 @@ class Write:
     user: User
     dry_run: bool
     reader: Reader
+    now: float  # seconds since the epoch
     warnings: list[str] = field(default_factory=list[str])
+    version: str = ""  # of the request; the objects are in the storage version
 
 
 Defaulter = Callable[[Obj], None]
@@ -90,6 +94,47 @@ class AlternateVersion:
     to_version: Callable[[Obj], Obj]
 
 
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where a custom kind keeps what its scale shows: the names of the fields on the way."""
+
+    spec_replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    selector: tuple[str, ...] = ()
+
+
+class Converter(Protocol):
+    """Converts the objects of a custom kind between versions, by asking somebody else."""
+
+    async def prepare(self, records: Iterable[Record], version: str) -> None:
+        """Bring what `found` will be asked for."""
+        ...
+
+    def found(self, record: Record, version: str) -> Obj | None:
+        """A prepared object in a version; None where it was not prepared."""
+        ...
+
+    async def convert(self, objects: list[Obj], version: str) -> list[Obj]:
+        """Objects in another version."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a kind has because a CustomResourceDefinition defines it. Each of its versions is a `Kind` of its own.
+
+    Stored objects say which version they were written in. `read` makes of one the object in this kind's version:
+    converted, without fields that the schema does not have any more, with the defaults that it has now.
+    """
+
+    schema: ObjectSchema
+    storage_version: str
+    read: Callable[[Obj], Obj]
+    openapi: Obj  # the schema as OpenAPI documents show it
+    scale: ScalePaths | None = None
+    converter: Converter | None = None  # None: versions differ in their names only
+
+
 Answer = Callable[[Write, Obj], Awaitable[Obj]]  # a review: asked by create, answered, never stored
 
 
@@ -126,6 +171,9 @@ class Kind:
     answer: Answer | None = None
     returns_deleted: bool = False  # a delete that removes at once answers with the object, not with a Status
     serving: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # verbs of a subresource
+    list_kind: str = ""  # default: the kind with "List"
+    deletion_finalizer: str = ""  # what a delete puts on the object, for a controller to take off
+    definition: Definition | None = None
 
     @property
     def stored_as(self) -> str:
@@ -137,6 +185,10 @@ class Kind:
         if self.alternate is not None:
             return self.alternate.table
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def listed_as(self) -> str:
+        return self.list_kind or f"{self.kind}List"
 
     def api_version(self, version: str) -> str:
         return f"{self.group}/{version}" if self.group else version

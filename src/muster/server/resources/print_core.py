@@ -355,3 +355,5 @@ REPLICATION_CONTROLLERS = (
 )
 LIMIT_RANGES = (NAME, Column("Created At", text("metadata", "creationTimestamp")))
 POD_TEMPLATES = (NAME, *containers("template", "spec", "containers"))
+
+CUSTOM_RESOURCE_DEFINITIONS = (NAME, Column("Created At", text("metadata", "creationTimestamp")))

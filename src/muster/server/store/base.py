@@ -51,6 +51,10 @@ class Store(ABC):
             found = self._tables[name] = Table(self._floor())
         return found
 
+    def counts(self) -> dict[str, int]:
+        """How many objects there are in each table that has any."""
+        return {name: len(table.records) for name, table in self._tables.items() if table.records}
+
     def get(self, table: str, key: Key) -> Record | None:
         """The visible record."""
         return self.table(table).records.get(key)

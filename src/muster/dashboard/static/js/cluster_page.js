@@ -92,11 +92,14 @@ function placeholder(found, name) {
 function Legend({ board, colour }) {
   const totals = [0, 1, 2].map((i) => [...board.nodes.values()].reduce(([used, all], node) => [used + node.requested[i], all + node.allocatable[i]], [0, 0]));
   const gangs = [...board.gangs.values()].filter((gang) => gang.bound > 0).sort((a, b) => b.bound - a.bound);
+  const hidden = [...board.nodes.values()].reduce((n, node) => n + node.gangs.reduce((m, [id, pods]) => m + (id ? 0 : pods), 0), 0);
+  const pods = hidden + [...board.gangs.values()].reduce((n, gang) => n + gang.bound, 0);
   return html`<h2>Cluster</h2>
-    <p class="muted">${count(board.nodes.size, "node")}, ${count([...board.gangs.values()].reduce((n, gang) => n + gang.bound, 0), "pod")}, ${count(board.waiting, "gang")} waiting</p>
+    <p class="muted">${count(board.nodes.size, "node")}, ${count(pods, "pod")}, ${count(board.waiting, "gang")} waiting</p>
     ${totals.map(([used, all], i) => all > 0 && html`<div class="total"><span>${RESOURCES[i]}</span><${Bar} used=${used} total=${all} label=${`${Math.round((100 * used) / all)} % of ${RESOURCES[i]} used`} /><span class="muted">${amount(i, used)} of ${amount(i, all)}</span></div>`)}
     ${colour === "gang" ? html`<h3>Gangs</h3><ul class="plain gangs">${gangs.slice(0, 24).map((gang) => html`<li key=${gang.id}>
-        <button type="button" class="link" onClick=${() => change({ gang: `${gang.kind}/${gang.namespace}/${gang.name}` }, { replace: false })}><${Swatch} id=${gang.id} /> ${gangName(gang)}</button> <span class="muted">${count(gang.bound, "pod")}</span></li>`)}</ul>
+        <button type="button" class="link" onClick=${() => change({ gang: `${gang.kind}/${gang.namespace}/${gang.name}` }, { replace: false })}><${Swatch} id=${gang.id} /> ${gangName(gang)}</button> <span class="muted">${count(gang.bound, "pod")}</span></li>`)}
+        ${hidden > 0 && html`<li><${Swatch} id=${0} /> <span class="muted">${count(hidden, "pod")} in namespaces that you may not read</span></li>`}</ul>
       ${gangs.length > 24 && html`<p class="muted">and ${gangs.length - 24} more (see <a href="/group">all gangs</a>)</p>`}`
       : html`<${Scale} colour=${colour} />`}`;
 }

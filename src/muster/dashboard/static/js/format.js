@@ -46,6 +46,12 @@ export function shortKey(key) {
   return key.slice(key.lastIndexOf("/") + 1);
 }
 
+/** A resource as people write it. @param {string} name */
+export function resourceWord(name) {
+  const short = shortKey(name);
+  return short === "cpu" || short === "gpu" ? short.toUpperCase() : short;
+}
+
 /** @param {number} index of a resource: cpu, memory, gpu @param {number} amount */
 export function amount(index, amount) {
   if (index === 0) return `${+(amount / 1000).toFixed(1)} CPU`;

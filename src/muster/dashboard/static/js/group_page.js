@@ -21,7 +21,7 @@ export function GroupsPage({ board }) {
     .filter((gang) => gang.minimum > 0 && (!filter || `${gang.namespace}/${gang.name} ${gang.reason}`.toLowerCase().includes(filter)))
     .sort((a, b) => Number(a.met) - Number(b.met) || natural(gangName(a), gangName(b)));
   return html`<h1>Gangs</h1>
-    <div class="toolbar"><label>Filter <input type="search" value=${query.get("filter") ?? ""} onInput=${(/** @type {any} */ e) => change({ filter: e.target.value })} /></label><span class="muted">${count(gangs.length, "gang")}</span></div>
+    <div class="toolbar"><label>Filter <input type="search" placeholder="name, namespace, reason" value=${query.get("filter") ?? ""} onInput=${(/** @type {any} */ e) => change({ filter: e.target.value })} /></label><span class="muted">${count(gangs.length, "gang")}</span></div>
     ${gangs.length ? html`<div class="scroll"><table><thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Bound</th><th scope="col">Needed</th><th scope="col">Pending</th><th scope="col">Priority</th><th scope="col"><span class="sr-only">Map</span></th></tr></thead><tbody>
       ${gangs.slice(0, 1000).map((gang) => html`<tr key=${gang.id}><td><${Swatch} id=${gang.id} /> <${GangLink} gang=${gang} /></td>
         <td><${Badge} good=${gang.met}>${gang.met ? "bound" : gang.reason || "waits"}<//></td><td class="number">${gang.bound}</td><td class="number">${gang.minimum}</td><td class="number">${gang.pending}</td><td class="number">${gang.priority}</td><td><${OnMap} gang=${gang} /></td></tr>`)}

@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useRef } from "../vendor/htm-3.1.1/standalone
 import UPlot from "../vendor/uPlot-1.6.32/uPlot.esm.js";
 import { useBoard } from "./board.js";
 import { GANG_COLOURS, isDark } from "./colours.js";
-import { age, clock, count, duration, fullTime, shortKey } from "./format.js";
+import { age, clock, count, duration, fullTime, resourceWord } from "./format.js";
 import { Badge, Empty, useAnswer, useNow } from "./parts.js";
 
 /** @typedef {import("./board.js").Board} Board */
@@ -25,7 +25,7 @@ export function HealthPage({ board, theme }) {
       <${Figure} title="Pending gangs" value=${found.pendingGroups} />
       <${Figure} title="Nodes" value=${found.nodes} note=${found.unhealthy ? `${found.unhealthy} not healthy` : "all healthy"} good=${!found.unhealthy} />
       <${Figure} title="Evictions seen" value=${found.evicted} />
-      ${last && Object.entries(last.used).map(([name, share]) => html`<${Figure} title=${`${shortKey(name)} used`} value=${`${Math.round(100 * Number(share))} %`} />`)}
+      ${last && Object.entries(last.used).map(([name, share]) => html`<${Figure} title=${`${resourceWord(name)} used`} value=${`${Math.round(100 * Number(share))} %`} />`)}
     </div>
     <div class="columns">
       <section class="card"><h2>Waiting</h2><${Chart} theme=${theme} samples=${found.samples} series=${waiting(found.samples)} share=${false} /></section>
@@ -55,7 +55,7 @@ function usage(samples) {
   const names = [...new Set(samples.flatMap((each) => Object.keys(each.used)))];
   const dashes = [[], [6, 4], [2, 3]];
   return [
-    ...names.map((name, i) => ({ label: shortKey(name), values: samples.map((each) => each.used[name] ?? null), dash: dashes[i % 3] })),
+    ...names.map((name, i) => ({ label: resourceWord(name), values: samples.map((each) => each.used[name] ?? null), dash: dashes[i % 3] })),
     { label: "fragmented (of what is free)", values: samples.map((each) => each.fragmented), dash: [10, 3, 2, 3] },
   ];
 }
@@ -119,6 +119,7 @@ function Watches({ found, now }) {
   const broken = found.watches.filter((/** @type {any} */ each) => each.trouble);
   const total = found.watches.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + each.objects, 0);
   return html`<p>${found.leaders.length ? found.leaders.map((/** @type {any} */ each) => html`<div>${each.holder} leads <span class="muted">(${each.lease}, renewed ${age(each.renewed, now)} ago)</span></div>`) : html`<span class="muted">No lease: one scheduler, or its lease is not readable.</span>`}</p>
-    <p><${Badge} good=${!broken.length}>${broken.length ? `${count(broken.length, "watch")} in trouble` : `${count(found.watches.length, "kind")} watched, ${count(total, "object")}`}<//> <span class="muted">the last new pod arrived within ${duration(found.delaySeconds + 1)} of its creation</span></p>
+    <p><${Badge} good=${!broken.length}>${broken.length ? `${count(broken.length, "kind")} cannot be watched` : `${count(found.watches.length, "kind")} watched, ${count(total, "object")}`}<//> <span class="muted">the last new pod arrived within ${duration(found.delaySeconds + 1)} of its creation</span></p>
+    <p class="muted">Groups: ${found.groups}${Object.keys(found.gates).length ? `; feature gates of the scheduler: ${Object.entries(found.gates).map(([name, on]) => `${name}=${on}`).join(", ")}` : ""}</p>
     <details><summary>Every watch</summary><table><thead><tr><th scope="col">Kind</th><th scope="col">Objects</th><th scope="col">Last change</th></tr></thead><tbody>${found.watches.map((/** @type {any} */ each) => html`<tr><td>${each.kind}</td><td class="number">${each.objects}</td><td>${each.trouble ? html`<span class="warn">${each.trouble}</span>` : each.quietSeconds === null ? "none yet" : `${duration(each.quietSeconds)} ago`}</td></tr>`)}</tbody></table></details>`;
 }

@@ -162,12 +162,13 @@ function paintBoxes(ctx, layout, look, view, w, h) {
     ctx.strokeStyle = look.dark ? "#394859" : "#c6d0da";
     ctx.lineWidth = 1;
     ctx.strokeRect(x + 0.5, y + 0.5, bw - 1, bh - 1);
-    const font = Math.min(14, box.header * view.zoom * 0.85);
+    const font = Math.min(14, box.header * view.zoom * 0.75);
     if (font < 7 || bw < 26) continue;
     ctx.fillStyle = look.dark ? "#a9b8c8" : "#46535f";
     ctx.font = `${font}px system-ui, sans-serif`;
     const text = box.value || `no ${shortKey(box.key)}`;
-    ctx.fillText(fit(text, bw - 6, font), Math.max(x, 0) + 4, y + 2, bw - 6);
+    const above = Math.min(5, (box.header * view.zoom - font) / 2);
+    ctx.fillText(fit(text, bw - 10, font), Math.max(x, 0) + 6, y + above, bw - 10);
   }
 }
 
@@ -202,10 +203,9 @@ function paintDetails(ctx, board, layout, painted, look, view, i, side) {
   if (look.colour === "gang" && side >= 22) paintSeats(ctx, node, look, x, y, side);
   else if (cell.pattern) hatch(ctx, x, y + side * (1 - cell.level), side, side * cell.level, cell.pattern, look.dark);
   if (cell.sign) {
-    ctx.fillStyle = look.dark ? "#fff" : "#111";
     ctx.font = `bold ${Math.min(20, side * 0.7)}px system-ui, sans-serif`;
     ctx.textAlign = "center";
-    ctx.fillText(cell.sign, x + side / 2, y + side * 0.12);
+    write(ctx, cell.sign, x + side / 2, y + side * 0.12, look.dark);
     ctx.textAlign = "start";
   }
   if (look.leaving?.has(node.name)) {
@@ -214,21 +214,31 @@ function paintDetails(ctx, board, layout, painted, look, view, i, side) {
   }
   const arriving = look.arrivals?.get(node.name);
   if (arriving) {
-    ctx.fillStyle = look.dark ? "#fff" : "#111";
     ctx.font = `bold ${Math.min(16, side * 0.55)}px system-ui, sans-serif`;
     ctx.textAlign = "center";
-    ctx.fillText(`+${arriving}`, x + side / 2, y + side * 0.25);
+    write(ctx, `+${arriving}`, x + side / 2, y + side * 0.25, look.dark);
     ctx.textAlign = "start";
   }
   if (side >= 64) {
-    ctx.fillStyle = look.dark ? "#e8eef4" : "#1d2733";
     ctx.font = "11px system-ui, sans-serif";
-    ctx.fillText(fit(node.name, side - 4, 11), x + 3, y + 3);
+    write(ctx, fit(node.name, side - 4, 11), x + 3, y + 3, look.dark);
   }
   ctx.globalAlpha = 1;
 }
 
-/** The GPUs of a node (or, without any, its share of CPUs) as small squares in the colours of their gangs.
+/** Text that can be read on any colour: its ground goes with it. @param {CanvasRenderingContext2D} ctx
+ * @param {string} text @param {number} x @param {number} y @param {boolean} dark */
+function write(ctx, text, x, y, dark) {
+  ctx.lineJoin = "round";
+  ctx.lineWidth = 3;
+  ctx.strokeStyle = dark ? "#161d26" : "#ffffff";
+  ctx.strokeText(text, x, y);
+  ctx.fillStyle = dark ? "#f1f5f9" : "#1d2733";
+  ctx.fillText(text, x, y);
+}
+
+/** The GPUs of a node (or, without any, its share of CPUs) as small squares in the colours of their gangs; gangs that
+ * hold none of them are a strip at the foot.
  * @param {CanvasRenderingContext2D} ctx @param {ClusterNode} node @param {Look} look
  * @param {number} x @param {number} y @param {number} side */
 function paintSeats(ctx, node, look, x, y, side) {
@@ -242,9 +252,10 @@ function paintSeats(ctx, node, look, x, y, side) {
   ctx.fillStyle = look.dark ? "#161d26" : "#ffffff";
   ctx.fillRect(x, y, side, side);
   /** @type {number[]} */
-  const owners = [];
+  const owners = [], others = [];
   for (const [gang, , cpu, , gpu] of node.gangs) {
     const squares = gpus ? Math.round((gpu * total) / gpus) : Math.round((cpu * total) / Math.max(1, node.allocatable[0]));
+    if (!squares) others.push(gang);
     for (let n = 0; n < squares && owners.length < total; n++) owners.push(gang);
   }
   for (let n = 0; n < total; n++) {
@@ -258,6 +269,11 @@ function paintSeats(ctx, node, look, x, y, side) {
     if (found.pattern && wide > 6) hatch(ctx, left, up, wide - 1, tall - 1, found.pattern, look.dark);
     ctx.globalAlpha = was;
   }
+  const foot = Math.max(3, side * 0.06);
+  others.forEach((gang, n) => {
+    ctx.fillStyle = gangColour(gang, look.dark).colour;
+    ctx.fillRect(x + 1 + (n * (side - 2)) / others.length, y + side - foot, (side - 2) / others.length - 1, foot);
+  });
 }
 
 /** @param {CanvasRenderingContext2D} ctx @param {number} x @param {number} y @param {number} w @param {number} h

@@ -37,7 +37,7 @@ export function QueuePage({ board, moment = "", now = 0 }) {
   }, [starts.data]);
   if (!board.queue.length) return html`<h1>Queue</h1><${Empty} title="Nothing waits" sign="●">Every pod and every gang has what it asked for.<//>`;
   return html`<h1>Queue</h1>
-    <div class="toolbar"><label>Filter <input type="search" value=${query.get("filter") ?? ""} placeholder="name, namespace or reason" onInput=${(/** @type {any} */ e) => change({ filter: e.target.value })} /></label>
+    <div class="toolbar"><label>Filter <input type="search" value=${query.get("filter") ?? ""} placeholder="name, namespace, reason" onInput=${(/** @type {any} */ e) => change({ filter: e.target.value })} /></label>
       <span class="muted" aria-live="polite">${count(rows.length, "row")} of ${board.waiting.toLocaleString()} waiting</span></div>
     <div class="scroll"><table><thead><tr>
       ${COLUMNS.map(([key, title]) => html`<th scope="col" aria-sort=${sort === key ? (down ? "descending" : "ascending") : "none"}>

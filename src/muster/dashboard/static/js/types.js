@@ -38,7 +38,7 @@
  *   evicted: number}} Step
  * @typedef {{recording: string | null, start: number, end: number, times: [number, number][], steps: Step[]}} Times
  * @typedef {{fits: boolean, undecided: boolean, pods: number, placements: {pod: string, node: string}[],
- *   victims: {pod: string, preemptor: string}[], pending: {pod: string, reason: string, undecided: boolean}[],
+ *   victims: {pod: string, preemptor: string, pods?: number}[], pending: {pod: string, reason: string, undecided: boolean}[],
  *   groups: {kind: string, namespace: string, name: string, status: string, reason: string, message: string}[]
  *   }} Answer
  * @typedef {import("../vendor/htm-3.1.1/standalone.module.js").VNode} VNode

@@ -99,7 +99,8 @@ function Result({ board, theme, found }) {
   }, [answer]);
   const look = useMemo(() => ({ ...PLAIN, arrivals: byNode, leaving: null }), [byNode]);
   const verdict = !answer.pods ? "There is nothing to place" : answer.fits ? "It fits" : answer.undecided ? "Undecided" : "It does not fit";
-  const evicted = answer.victims.length ? `, ${count(answer.victims.length, "eviction")}` : "";
+  const leaving = answer.victims.reduce((n, each) => n + (each.pods ?? 1), 0);
+  const evicted = leaving ? `, ${count(leaving, "eviction")}` : "";
   return html`<p class=${`verdict ${answer.fits ? "good" : "waits"}`}><strong>${answer.fits ? "●" : "○"} ${verdict}</strong>: ${answer.placements.length} of ${count(answer.pods, "pod")} would be bound${evicted}. Nothing was changed.</p>
     ${byNode.size > 0 && html`<div class="small-map"><${ClusterMap} board=${board} look=${look} theme=${theme} onNode=${() => {}} label="Where the pods would go" /></div>
       <details><summary>${count(answer.placements.length, "pod")} on ${count(byNode.size, "node")}</summary><div class="scroll"><table><thead><tr><th scope="col">Node</th><th scope="col">Pods</th></tr></thead><tbody>

@@ -13,7 +13,24 @@ from typing import NamedTuple
 
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.server.resources.kind import Defaulter, Preparer, Validator
-from muster.server.resources.rules import apps, cluster, gated, job, objects, pod
+from muster.server.resources.rules import (
+    admission_policy,
+    api_service,
+    apps,
+    autoscaling,
+    certificates,
+    cluster,
+    cron_job,
+    flowcontrol,
+    gated,
+    job,
+    networking,
+    objects,
+    pod,
+    quotas,
+    runtime_class,
+    webhook,
+)
 from muster.server.resources.rules.status import initial_status, keep_status
 
 __all__ = ["RULES", "Rules", "rules_for"]
@@ -42,6 +59,8 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ("", "secrets"): Rules(objects.default_secret, _NO_STATUS, objects.validate_secret),
     ("", "persistentvolumes"): Rules(objects.default_volume, _PENDING, objects.validate_volume),
     ("", "persistentvolumeclaims"): Rules(objects.default_claim, _PENDING, objects.validate_claim),
+    ("", "resourcequotas"): Rules(None, _EMPTY, quotas.validate_quota),
+    ("", "limitranges"): Rules(quotas.default_limit_range, _NO_STATUS, quotas.validate_limit_range),
     ("", "replicationcontrollers"): Rules(
         apps.default_replication_controller,
         initial_status(lambda obj: {"replicas": 0}),
@@ -69,14 +88,58 @@ RULES: Mapping[tuple[str, str], Rules] = {
         apps.validate_workload,
     ),
     ("batch", "jobs"): Rules(job.default, job.prepare, job.validate),
-    ("batch", "cronjobs"): Rules(job.default_cron_job, _EMPTY, job.validate_cron_job),
+    ("batch", "cronjobs"): Rules(cron_job.default, _EMPTY, cron_job.validate),
     ("policy", "poddisruptionbudgets"): Rules(None, _EMPTY, objects.validate_budget),
     ("scheduling.k8s.io", "priorityclasses"): Rules(
         cluster.default_priority_class, _NO_STATUS, cluster.validate_priority_class
     ),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): Rules(
+        webhook.default_mutating, _NO_STATUS, webhook.validate
+    ),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): Rules(
+        webhook.default_validating, _NO_STATUS, webhook.validate
+    ),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): Rules(
+        admission_policy.default, _NO_STATUS, admission_policy.validate_mutating
+    ),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): Rules(
+        admission_policy.default_binding, _NO_STATUS, admission_policy.validate_binding
+    ),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): Rules(
+        admission_policy.default, keep_status, admission_policy.validate_validating
+    ),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): Rules(
+        admission_policy.default_binding, _NO_STATUS, admission_policy.validate_validating_binding
+    ),
+    ("apiregistration.k8s.io", "apiservices"): Rules(
+        api_service.default, initial_status(api_service.status_of), api_service.validate
+    ),
     ("coordination.k8s.io", "leases"): Rules(None, _NO_STATUS, objects.validate_lease),
     ("storage.k8s.io", "storageclasses"): Rules(
         objects.default_storage_class, _NO_STATUS, objects.validate_storage_class
+    ),
+    ("autoscaling", "horizontalpodautoscalers"): Rules(autoscaling.default, _EMPTY, autoscaling.validate),
+    ("certificates.k8s.io", "certificatesigningrequests"): Rules(
+        None, certificates.prepare_request, certificates.validate_request
+    ),
+    ("certificates.k8s.io", "clustertrustbundles"): Rules(None, _NO_STATUS, certificates.validate_trust_bundle),
+    ("networking.k8s.io", "ingresses"): Rules(
+        None, initial_status(lambda obj: {"loadBalancer": {}}), networking.validate_ingress
+    ),
+    ("networking.k8s.io", "ingressclasses"): Rules(
+        networking.default_ingress_class, _NO_STATUS, networking.validate_ingress_class
+    ),
+    ("networking.k8s.io", "networkpolicies"): Rules(
+        networking.default_network_policy, _NO_STATUS, networking.validate_network_policy
+    ),
+    ("networking.k8s.io", "ipaddresses"): Rules(None, _NO_STATUS, networking.validate_ip_address),
+    ("networking.k8s.io", "servicecidrs"): Rules(None, _EMPTY, networking.validate_service_cidr),
+    ("node.k8s.io", "runtimeclasses"): Rules(None, _NO_STATUS, runtime_class.validate),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): Rules(
+        flowcontrol.default_flow_schema, _EMPTY, flowcontrol.validate_flow_schema
+    ),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): Rules(
+        flowcontrol.default_priority_level, _EMPTY, flowcontrol.validate_priority_level
     ),
 }
 

@@ -236,38 +236,3 @@ def _scheduling_change(new: Any, old: Any) -> list[FieldError]:
     for key in ("schedulingConstraints", "disruptionMode", "resourceClaims"):
         found += unchanged(f"{path}.{key}", new.get(key), old.get(key))
     return found
-
-
-def default_cron_job(cron: Obj) -> None:
-    spec = cron.get("spec")
-    if spec is None:
-        spec = cron["spec"] = {}
-    spec.setdefault("concurrencyPolicy", "Allow")
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", 3)
-    spec.setdefault("failedJobsHistoryLimit", 1)
-    if (template := spec.get("jobTemplate")) and template.get("spec"):
-        default_template(template["spec"])
-
-
-def validate_cron_job(new: Obj, old: Obj | None, subresource: str) -> list[FieldError]:
-    if subresource:
-        return []
-    spec: Obj = new.get("spec") or {}
-    found: list[FieldError] = []
-    schedule = spec.get("schedule") or ""
-    if not schedule:
-        found.append(required("spec.schedule"))
-    elif not schedule.startswith("@") and len(schedule.split()) != 5:
-        found.append(
-            invalid(
-                "spec.schedule", schedule, f"expected exactly 5 fields, found {len(schedule.split())}: [{schedule}]"
-            )
-        )
-    found += one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
-    template: Obj = (spec.get("jobTemplate") or {}).get("spec") or {}
-    if template.get("selector"):
-        found.append(forbidden("spec.jobTemplate.spec.selector", "`selector` will be auto-generated"))
-    filled = {**template}
-    default_spec(filled)
-    return found + validate_spec(filled, "spec.jobTemplate.spec")
