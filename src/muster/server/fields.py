@@ -216,12 +216,15 @@ def _list_of_strings(value: Any, problems: Problems) -> Any:
     if type(value) is not list:
         problems.append("")
         return None
+    strings: list[str] = []
     for item in value:
-        if type(item) is not str:
-            if item is not None:
-                problems.append("")
-            return ["" if item is None else item for item in value]
-    return list(value)
+        if type(item) is str:
+            strings.append(item)
+        elif item is None:
+            strings.append("")
+        else:
+            problems.append("")
+    return strings
 
 
 def _list_converter(one: _Converter, zero: Callable[[], Any]) -> _Converter:

@@ -55,6 +55,12 @@ def refusal(obj: dict[str, Any], mode: str = fields.STRICT, **more: Any) -> ApiE
     return caught.value
 
 
+def test_a_value_of_the_wrong_type_behind_a_null_in_a_list_of_strings_is_refused():
+    container = {"name": "c", "args": ["a", None, True]}
+    assert "cannot unmarshal bool" in refusal(pod(containers=[container]), fields.IGNORE).message
+    assert canonical_spec(containers=[{"name": "c", "args": ["a", None]}])["containers"][0]["args"] == ["a", ""]
+
+
 def test_an_unknown_field_is_refused_with_its_path_in_strict_mode():
     error = refusal(pod(x=1, containers=[{"name": "c", "y": 2}]))
 
