@@ -14,7 +14,7 @@ import re
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,7 +183,7 @@ class Manager:
 
 
 @contextmanager
-def manager(name: str, kubectl: Path, kubeconfig: Path, directory: Path) -> Iterator[Manager]:
+def manager(name: str, kubectl: Path, kubeconfig: Path, directory: Path) -> Generator[Manager]:
     """A manager that is ready, with its kinds and webhooks in the server; its files go into the directory."""
     programs = build(name)
     directory.mkdir(parents=True, exist_ok=True)
