@@ -10,7 +10,7 @@ import yaml
 
 from tests.e2e.conftest import StartManager
 from tests.e2e.processes import Kubectl, eventually, up
-from tests.e2e.workload_objects import jobset, replicated_job
+from tests.e2e.workload_objects import job, jobset, kueue_queue, leader_worker_set, queued, replicated_job
 
 pytestmark = [pytest.mark.e2e, pytest.mark.workloads, pytest.mark.timeout(1800)]
 
@@ -45,4 +45,42 @@ def test_jobset(server: Path, kube: Path, managers: StartManager, tmp_path: Path
         assert 'admission webhook "vjobset.kb.io" denied the request' in said
         kubectl("delete", "jobset", "train")
         eventually(lambda: not pods(kubectl, "jobset.sigs.k8s.io/jobset-name=train"))
+        assert found.errors() == []
+
+
+def test_leader_worker_set(server: Path, kube: Path, managers: StartManager, tmp_path: Path) -> None:
+    kubectl = Kubectl(kube, server)
+    with managers("lws", server, tmp_path) as found:
+        kubectl.create(leader_worker_set("serve", 2, 3))
+        selector = "leaderworkerset.sigs.k8s.io/name=serve"
+        eventually(lambda: running(kubectl, selector, 6))
+        places = sorted(
+            (pod["metadata"]["name"], pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"])
+            for pod in pods(kubectl, selector)
+        )
+        groups = [(f"serve-{group}{worker}", str(group)) for group in (0, 1) for worker in ("", "-1", "-2")]
+        assert places == groups, "its webhook gives pods their places"
+        kubectl("scale", "lws", "serve", "--replicas=3")
+        eventually(lambda: running(kubectl, selector, 9))
+        wrong = yaml.safe_dump(leader_worker_set("wrong", 1, -1))
+        assert "denied the request" in kubectl("create", "-f", "-", input=wrong, refused=True)
+        kubectl("delete", "lws", "serve")
+        eventually(lambda: not pods(kubectl, selector))
+        assert found.errors() == []
+
+
+def test_kueue(server: Path, kube: Path, managers: StartManager, tmp_path: Path) -> None:
+    kubectl = Kubectl(kube, server)
+    with managers("kueue", server, tmp_path) as found:
+        kubectl.create(*kueue_queue("4"))
+        kubectl.create(queued(job("first", 3)))
+        eventually(lambda: running(kubectl, "batch.kubernetes.io/job-name=first", 3))
+        kubectl.create(queued(job("second", 3)))
+        assert json.loads(kubectl("get", "job", "second", "-o", "json"))["spec"]["suspend"], (
+            "its webhook holds Jobs back"
+        )
+        admitted = json.loads(kubectl("get", "workloads.v1beta1.kueue.x-k8s.io", "-o", "json"))["items"]
+        assert len(admitted) == 2, "both versions of its kinds are served"
+        kubectl("delete", "job", "first")
+        eventually(lambda: running(kubectl, "batch.kubernetes.io/job-name=second", 3))
         assert found.errors() == []

@@ -46,3 +46,38 @@ def leader_worker_set(name: str, replicas: int, size: int, cpu: str = "1", **gro
             **spec,
         },
     }
+
+
+def kueue_queue(cpu: str, name: str = "queue", **flavor: Any) -> list[Obj]:
+    """A queue of so much CPU, with all that Kueue wants for one."""
+    api = "kueue.x-k8s.io/v1beta1"
+    quota = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+    return [
+        {"apiVersion": api, "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": flavor},
+        {
+            "apiVersion": api,
+            "kind": "ClusterQueue",
+            "metadata": {"name": name},
+            "spec": {
+                "namespaceSelector": {},
+                "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
+            },
+        },
+        {
+            "apiVersion": api,
+            "kind": "LocalQueue",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"clusterQueue": name},
+        },
+    ]
+
+
+def queued(obj: Obj, queue: str = "queue") -> Obj:
+    """The same, for Kueue to admit."""
+    labels = {**obj["metadata"].get("labels", {}), "kueue.x-k8s.io/queue-name": queue}
+    return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
+
+
+def job(name: str, pods: int, cpu: str = "1") -> Obj:
+    spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": template(cpu, "Never")}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
