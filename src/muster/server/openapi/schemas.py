@@ -113,8 +113,7 @@ class Schemas:
             schema["description"] = description
         words: dict[str, Schema] = texts.get("properties", {})
         schema["properties"] = {
-            name: _property(field, words.get(name, {}), message)
-            for name, field in sorted(message.fields.items())
+            name: _property(field, words.get(name, {}), message) for name, field in sorted(message.fields.items())
         }
         required = [name for name, field in message.fields.items() if field.required]
         if required:
