@@ -7,6 +7,8 @@ from muster.api.installation import installation
 from muster.cli.install import IMAGE
 from muster.cli.yaml_text import to_documents, to_yaml
 
+from deploy.chart import templates
+
 HERE = Path(__file__).parent
 
 
@@ -15,6 +17,10 @@ def main() -> None:
     for definition in crds():
         (HERE / "crds" / f"{definition['spec']['names']['plural']}.yaml").write_text(to_yaml(definition))
     (HERE / "muster.yaml").write_text(to_documents(installation(IMAGE)))
+    for path, text in templates().items():
+        target = HERE / "helm" / "muster" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
 
 
 if __name__ == "__main__":
