@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from deploy.chart import templates
+
 from muster.api.crds import crds
 from muster.api.installation import installation
 from muster.cli.install import IMAGE
 from muster.cli.yaml_text import to_documents, to_yaml
-
-from deploy.chart import templates
 
 HERE = Path(__file__).parent
 
