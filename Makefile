@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e e2e-conformance e2e-workloads soak day bench bench-guard bench-cluster bench-pressure bench-search clean
+.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e e2e-conformance e2e-workloads site soak day bench bench-guard bench-cluster bench-pressure bench-search clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -67,6 +67,10 @@ e2e-conformance: setup  ## the specs of Kubernetes' own suite that need no conta
 
 e2e-workloads: setup  ## the real managers of workloads (JobSet, LeaderWorkerSet, Kueue …); builds for minutes
 	$(BIN)/python tools/rerun_failed.py -m workloads -n 0 -p no:randomly --timeout 1800 -rs
+
+site: setup  ## the documentation as a site, into site/
+	@$(BIN)/uv sync --quiet --frozen --inexact --group site
+	$(BIN)/zensical build --strict
 
 soak: setup  ## long runs under load
 	$(BIN)/python -m bench.soak
