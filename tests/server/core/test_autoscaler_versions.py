@@ -10,7 +10,7 @@ from core_api import Api
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.server.autoscaler_versions import BEHAVIOR, CONDITIONS, CURRENT_METRICS, METRICS, convert
+from muster.server.resources.autoscaler_versions import BEHAVIOR, CONDITIONS, CURRENT_METRICS, METRICS, convert
 
 Obj = dict[str, Any]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from muster.server import autoscaler_versions
-from muster.server.resources import print_platform, selectable
+from muster.server.resources import autoscaler_versions, print_platform, selectable
 from muster.server.resources.kind import Kind
 
 _networking = partial(Kind, "networking.k8s.io", ("v1",))
