@@ -104,7 +104,7 @@ class _Check:
         if device_class is None:
             return f"is of a class {way.device_class_name} that does not exist"
         for selector in (*(device_class.spec.selectors or ()), *(way.selectors or ())):
-            if selector.cel is None or not self.cluster.devices.selects(
+            if selector.cel is None or not self.cluster.device_room.selects(
                 selector.cel.expression, DeviceId(*chosen.device.id)
             ):
                 return "is not what a selector asks for"
