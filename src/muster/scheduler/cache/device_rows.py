@@ -73,7 +73,9 @@ class _Demand:
             self.plain = self.plain and not claim.constraints and all(len(ways) == 1 for ways in claim.requests)
             for way in claim.ways:
                 kinds = devices.kinds.of(way)
-                self.plain = self.plain and kinds is not None and not (way.takes_all or way.admin_access or way.capacity)
+                self.plain = (
+                    self.plain and kinds is not None and not (way.takes_all or way.admin_access or way.capacity)
+                )
                 self.counts[kinds or frozenset()] += way.count
         self.kinds: Kinds = frozenset(kind for kinds in self.counts for kind in kinds)
         self.plain = self.plain and devices.kinds.are_plain(self.kinds)

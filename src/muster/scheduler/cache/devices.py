@@ -38,7 +38,6 @@ STEPS_PER_NODE = 2_000
 """How long devices are searched on one node; after that they count as not found, and nothing is proven."""
 
 
-
 @dataclass(slots=True)
 class NodeSteps:
     """The steps of a search for devices on one node."""
