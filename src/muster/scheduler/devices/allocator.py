@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 from muster.api.devices import MOST_RESULTS, NO_EXECUTE, NO_SCHEDULE, DeviceTaint, DeviceToleration
@@ -147,9 +148,8 @@ class _Search:
         self._candidates: dict[Alternative, list[Device]] = {}
         # Claims that ask for the same may change places, so each takes what comes after what the one before it took.
         self._like = _last_equal(claims)
-        self._first: list[int] = []  # by claim, the position of its first request
-        for claim in claims:
-            self._first.append(self._first[-1] + len(claims[len(self._first) - 1].requests) if self._first else 0)
+        sizes = (len(claim.requests) for claim in claims)
+        self._first: list[int] = [0, *accumulate(sizes)]  # by claim, the position of its first request
         self._order: list[tuple[int, int]] = [(0, 0)] * len(claims)  # by claim: its first alternative and device
         self._consumptions: dict[tuple[int, tuple[tuple[str, int], ...]], Mapping[str, int] | None] = {}
 

@@ -1,6 +1,6 @@
-"""Claims that several pods of a request use and that have no devices yet: each set of nodes that could use them is tried.
+"""Claims that several pods of a request use and that still lack devices: each set of nodes that could use one is tried.
 
-Once a claim is given devices, which nodes its pods may use is fixed, and everything else is planned as always. The first
+Once a claim is given devices, the nodes of its pods are fixed, and everything else is planned as always. The first
 choice with which the request can be placed stays; if none does, and nothing was left out, there is no placement.
 """
 
@@ -107,9 +107,8 @@ class SharedClaims:
         kinds = self._devices.kinds
         claims = [self._devices.claims.request(key) for key in self._keys]
         own = {claim for shape in self._shapes if shape.footprint.needs for claim in shape.footprint.needs.own}
-        sets: list[frozenset[int]] = []
-        for claim in (*claims, *own):
-            sets.append(frozenset[int]().union(*(kinds.of(way) or frozenset[int]() for way in claim.ways)))
+        nothing = frozenset[int]()
+        sets = [nothing.union(*(kinds.of(way) or nothing for way in claim.ways)) for claim in (*claims, *own)]
         return any(
             not sets[at].isdisjoint(other) for at in range(len(claims)) for other in (*sets[:at], *sets[at + 1 :])
         )

@@ -257,7 +257,7 @@ class Trial:
         return device_rows(cluster.devices, needs, slots, cluster.size)
 
     def counts_on_devices_beyond_nodes(self, shapes: Iterable[Shape]) -> bool:
-        """Whether pods of these shapes choose among devices that several nodes can use: no search tries every choice."""
+        """Whether pods of these shapes choose among devices of several nodes: no search tries every choice."""
         devices = self.cluster.devices
         return any(not devices.is_local(shape.footprint.needs) for shape in shapes if shape.footprint.needs is not None)
 
