@@ -240,6 +240,12 @@ class Cluster(NodeColumns):
             self._use_claims(footprint, slot, count)
         self.usage_log.add(slot)
 
+    def add_room(self, footprint: Footprint, slot: int, count: int) -> None:
+        """Take the room of pods of a footprint on a slot (give it back, below 0); they do not count as pods there."""
+        self._all_used[: len(footprint.vector), slot] += footprint.vector * count
+        self._all_nonzero[:, slot] += footprint.nonzero * count
+        self.usage_log.add(slot)
+
     def add_usage_many(self, footprint: Footprint, slots: Ints, counts: Ints, *, terminating: bool = False) -> None:
         """`add_usage` on several distinct slots."""
         vector = footprint.vector

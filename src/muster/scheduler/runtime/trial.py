@@ -40,6 +40,7 @@ class _Step(NamedTuple):
     devices: TrialState | None = None  # the devices before the step, if its pods need some
     terminating: bool = False
     uid: str = ""  # of the pod that was evicted or restored by this step
+    room_only: bool = False
 
 
 class _BulkStep(NamedTuple):
@@ -95,6 +96,11 @@ class Trial:
         self.cluster.add_usage(footprint, slot, count)
         if needs is not None:
             self.cluster.try_devices(needs, slot, count)
+
+    def keep_room(self, shape: Shape, slot: int, count: int = 1) -> None:
+        """Take the room of pods of the shape on a slot; to rules between pods nobody is there."""
+        self._journal.append(_Step(shape.footprint, slot, count, None, room_only=True))
+        self.cluster.add_room(shape.footprint, slot, count)
 
     def place_counts(self, shape: Shape, slots: Ints, counts: Ints) -> None:
         """Add so many pods of the shape to each of several distinct slots, whether they fit or not."""
@@ -190,7 +196,9 @@ class Trial:
             (self.evicted.difference_update if step.counts[0] < 0 else self.evicted.update)(step.uids)
 
     def _undo_step(self, step: _Step) -> None:
-        if step.slot >= 0:
+        if step.room_only:
+            self.cluster.add_room(step.footprint, step.slot, -step.pods)
+        elif step.slot >= 0:
             self.cluster.add_usage(step.footprint, step.slot, -step.pods, terminating=step.terminating)
         if step.devices is not None:
             self.cluster.restore_devices(step.devices)
