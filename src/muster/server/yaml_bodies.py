@@ -98,6 +98,7 @@ def _note(event: yaml.Event, around: _Keys | None, repeated: list[tuple[int, str
         return
     if around.is_key and isinstance(event, yaml.ScalarEvent):
         if event.value in around.seen:
-            repeated.append((event.start_mark.line + 1, event.value))
+            line = event.start_mark.line + 1 if event.start_mark else 0
+            repeated.append((line, event.value))
         around.seen.add(event.value)
     around.is_key = not around.is_key
