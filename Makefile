@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e soak day bench bench-guard bench-cluster bench-pressure bench-search clean
+.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e faults faults-selftest soak day bench bench-guard bench-cluster bench-pressure bench-search clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,12 @@ format: setup  ## rewrite the code in the house format
 # what passes only then is listed at the end.
 e2e: setup  ## slow tests: kills, full disks, processes, real kubectl, a real kube-apiserver where Go is installed
 	$(BIN)/python tools/rerun_failed.py -m "e2e or slow" -p no:randomly --hypothesis-profile=full --timeout 1800
+
+faults: setup  ## bad days in virtual time, each from its seed: SEEDS=100 FIRST=0
+	$(BIN)/python -m tests.simulation --first $(or $(FIRST),0) --seeds $(or $(SEEDS),100)
+
+faults-selftest: setup  ## thirty planted bugs, each of which the bad days must find
+	$(BIN)/python -m tests.simulation.selftest
 
 soak: setup  ## long runs under load
 	$(BIN)/python -m bench.soak
