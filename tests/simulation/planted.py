@@ -169,7 +169,7 @@ BUGS = (
     ),
     Bug(
         "nobody is woken when a pod leaves",
-        "scheduler/cycle/gains.py",
+        "scheduler/cycle/pod_signals.py",
         "        signals.pod_gone(placed.slot, _highest_helped(state, member), awaited=placed.terminating)\n",
         "",
     ),
