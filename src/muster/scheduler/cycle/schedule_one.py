@@ -12,7 +12,7 @@ from dataclasses import replace
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import device_events, preempt, reserve, search
 from muster.scheduler.cycle.binding import bind, choose_devices
-from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_first_slice
+from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_beside_room, evaluate_first_slice
 from muster.scheduler.cycle.proofs import checked_verdict
 from muster.scheduler.cycle.report import clear_nominations, report_fault, report_groups, report_pod
 from muster.scheduler.cycle.requeue_hints import failure_hints, fault_hints, preempting_hints, searching_hints
@@ -42,11 +42,11 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     evaluation = evaluate_first_slice(state, entity, request, search=kept is None)
     if isinstance(evaluation, Evaluation):
         search.drop(state, entity.key, now)
-        return conclude(state, entity, evaluation, now)
+        return handle_verdict(state, entity, evaluation, now)
     if evaluation is None or search.keep(state, entity, request, evaluation):
         return list(_wait_for_search(state, entity, request, now))
     undecided = Undecided(SearchStats(evaluation.budget.spent))
-    return conclude(state, entity, Evaluation(request, undecided, {}, DomainsEvaluated(), state.version), now)
+    return handle_verdict(state, entity, Evaluation(request, undecided, {}, DomainsEvaluated(), state.version), now)
 
 
 def run_search_slice(state: SchedulerState, now: float) -> list[Decision]:
@@ -56,10 +56,10 @@ def run_search_slice(state: SchedulerState, now: float) -> list[Decision]:
         return []
     entity, evaluation = ended
     state.queue.activate(entity)
-    return conclude(state, entity, evaluation, now)
+    return handle_verdict(state, entity, evaluation, now)
 
 
-def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, now: float) -> list[Decision]:
+def handle_verdict(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, now: float) -> list[Decision]:
     """What follows from a verdict."""
     request, domains = evaluation.request, evaluation.domains
     if domains.domains:
@@ -69,11 +69,14 @@ def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation
         case Placed() as placed:
             wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))
             if wrong is not None:
+                beside = evaluate_beside_room(state, entity, request)
+                if beside is not None:
+                    return handle_verdict(state, entity, beside, now)
                 fault = TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}")
                 return list(_reject(state, entity, fault, failure_hints(state, entity, evaluation), now))
             return list(_place(state, entity, placed, now))
         case Infeasible():
-            decisions = preempt.make_room(state, entity, request, now)
+            decisions = preempt.post_filter(state, entity, request, now)
         case Undecided():
             decisions = preempt.keep_waiting(state, entity, request)
     if entity.state is EntityState.PREEMPTING:
