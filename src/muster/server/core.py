@@ -249,6 +249,8 @@ class ApiServer:
         return self._written(call, await self._writer.create(call, obj))
 
     async def _review(self, call: Call, obj: Obj) -> Response:
+        # What is answered and not stored has no table and no bare metadata.
+        call.form = media.negotiate(call.request.headers.get("accept", ""), transforms=False)
         write = Write(
             call.kind,
             "CREATE",
