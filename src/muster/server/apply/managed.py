@@ -207,9 +207,7 @@ def _owned_at_creation(new: Obj, schema: ObjectSchema, subresource: str) -> Fiel
 
 
 @lru_cache(maxsize=512)
-def _owned_by_keys(
-    schema: ObjectSchema, subresource: str, maps: tuple[tuple[str, ...], ...], spec: bytes
-) -> FieldSet:
+def _owned_by_keys(schema: ObjectSchema, subresource: str, maps: tuple[tuple[str, ...], ...], spec: bytes) -> FieldSet:
     """That, of an object with labels and annotations at most: who owns them depends on their keys alone."""
     new: Obj = {"metadata": {name: dict.fromkeys(keys, "") for name, *keys in maps}}
     changes = typed.compare(_initial_parts(schema, subresource), new, schema.rule)
