@@ -91,7 +91,9 @@ class _Smoothed:
         open_kinds = np.flatnonzero(domains > 0)
         self.need = need.astype(np.float64)
         self.sizes = domains[open_kinds].astype(np.float64)
-        self.columns = SparseColumns.of(np.ascontiguousarray(sets.counts[:, kinds]), np.ones(len(kinds), dtype=np.int64))
+        self.columns = SparseColumns.of(
+            np.ascontiguousarray(sets.counts[:, kinds]), np.ones(len(kinds), dtype=np.int64)
+        )
         self.class_of = np.searchsorted(open_kinds, sets.domain)
         self.costs = costs
         self.point: Floats = np.zeros(len(kinds))
