@@ -105,6 +105,7 @@ class Config:
     pod_initial_backoff: float = 1.0
     pod_max_backoff: float = 10.0
     bind_timeout: float = 300.0
+    expected_members_timeout: float = 300.0  # so long a seat is held for a member that does not come
     budget_steps: int = 2_500  # of one search; about 40 microseconds each, 0.1 s in the hardest cases
     seed: int = 0
     reservations: ReservationSettings = ReservationSettings()
