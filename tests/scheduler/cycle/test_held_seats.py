@@ -159,6 +159,14 @@ def test_the_time_begins_again_with_every_member():
     assert held(world) == []
 
 
+def test_a_member_that_cannot_be_placed_yet_gives_the_others_their_time_too():
+    world = world_of(a_node("n0", cpu=4))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).wait(200)
+    arrives(world, "g-1", gates=["kueue.x-k8s.io/admission"])
+    world.wait(200)
+    assert len(held(world)) == 2
+
+
 def test_when_the_time_is_over_the_seats_are_given_back_and_the_group_says_so():
     world = world_of(a_node("n0", cpu=3))
     world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).run()

@@ -200,6 +200,10 @@ class Scheduler:
         """What became of reservations since they were last taken."""
         return self.state.measurements.take_reservations()
 
+    def take_held_seats(self) -> dict[str, int]:
+        """What became of seats for expected members since they were last taken."""
+        return self.state.measurements.take_held()
+
     def pending(self) -> int:
         """How many pods wait."""
         return sum(1 for member in self.state.forest.members.values() if member.state == PENDING and not member.foreign)

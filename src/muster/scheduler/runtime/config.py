@@ -139,6 +139,7 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
         pod_initial_backoff=initial,
         pod_max_backoff=longest,
         bind_timeout=settings.bind_timeout,
+        expected_members_timeout=settings.expected_members_timeout,
         budget_steps=settings.budget_steps,
         reservations=settings.reservations,
         notes=(f"no effect here: {', '.join(dict.fromkeys(without_effect))}",) if without_effect else (),
@@ -200,10 +201,11 @@ class _SchedulerArgs:
     They are settings of the scheduler, which all profiles share: a field that several profiles set has one value.
     """
 
-    known = ("bindTimeoutSeconds", "budgetSteps", "reservations")
+    known = ("bindTimeoutSeconds", "budgetSteps", "expectedMembersTimeoutSeconds", "reservations")
 
     def __init__(self) -> None:
         self.bind_timeout = Config.bind_timeout
+        self.expected_members_timeout = Config.expected_members_timeout
         self.budget_steps = Config.budget_steps
         self.reservations = Config.reservations
         self._set_at: dict[str, str] = {}  # field -> the path that set it first
@@ -217,6 +219,12 @@ class _SchedulerArgs:
         if timeout is not None:
             timeout = _number(f"{where}.bindTimeoutSeconds", timeout)
             self.bind_timeout = self._agreed(where, "bindTimeoutSeconds", timeout, self.bind_timeout)
+        longest = args.get("expectedMembersTimeoutSeconds")
+        if longest is not None:
+            longest = _number(f"{where}.expectedMembersTimeoutSeconds", longest)
+            self.expected_members_timeout = self._agreed(
+                where, "expectedMembersTimeoutSeconds", longest, self.expected_members_timeout
+            )
         if args.get("reservations") is not None:
             self._add_reservations(f"{where}.reservations", args["reservations"])
 
