@@ -121,7 +121,8 @@ def _sources(served: ServedApis, given: Surroundings, dispatcher: ApiDispatcher)
         about = ObjectRef(PODS.kind, meta.namespace, meta.name, meta.uid)
         dispatcher.record(RecordEvent(about, "Warning", "PodGroupLabelChanged", "Scheduling", note))
 
-    members = membership(served.groups, label_changed)
+    derived_for = given.profiles if served.makes_groups else ()
+    members = membership(served.groups, label_changed, derived_for)
 
     hide = hide_gated_fields(given.settings.gates)
     adjust: dict[str, Callable[[Any], Any] | None] = {
