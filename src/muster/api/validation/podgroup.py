@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from muster.api import gates
 from muster.api.errors import INVALID, REQUIRED, FieldError
+from muster.api.expected_members import EXPECTED_MEMBERS, MalformedExpectation, decode
 from muster.api.gates import FeatureGates
 from muster.api.groups import MAX_RESOURCE_CLAIMS
 from muster.api.validation import conditions, fields, formats, group_fields
@@ -54,7 +55,23 @@ def validate(new: Obj, old: Obj | None, subresource: str, feature_gates: Feature
     errors += group_fields.constraints(spec.at("schedulingConstraints"), gate=topology_on, clearable=True)
     errors += group_fields.resource_claims(spec.at("resourceClaims"))
     errors += group_fields.disruption_mode(spec.at("disruptionMode"))
+    errors += _expected_members(new, old)
     return errors + group_fields.priority(spec, feature_gates)
+
+
+def _expected_members(new: Obj, old: Obj | None) -> Errors:
+    """The annotation that says which members are still to come, when it is written or changed."""
+    texts = [
+        fields.as_object(fields.as_object((obj or {}).get("metadata")).get("annotations")).get(EXPECTED_MEMBERS)
+        for obj in (new, old)
+    ]
+    if not isinstance(texts[0], str) or texts[0] == texts[1]:
+        return []
+    try:
+        decode(texts[0])
+    except MalformedExpectation as malformed:
+        return list(malformed.errors)
+    return []
 
 
 def _status(new: Obj, old: Obj | None) -> Errors:

@@ -10,7 +10,7 @@ from typing import Any
 
 from muster.api import groups as api
 from muster.api import types
-from muster.scheduler.cycle import device_events, enqueue, gains, pod_events, recovery
+from muster.scheduler.cycle import device_events, enqueue, pod_events, pod_signals, recovery
 from muster.scheduler.interface import cluster_events, events
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
@@ -97,7 +97,7 @@ def _node_updated(state: SchedulerState, node: types.Node, now: float) -> None:
     state.signals.capacity(slot)
     state.signals.all_of(changed)
     if not changed.isdisjoint((cluster_events.NODE_ADDED, cluster_events.NODE_LABELS)):
-        gains.pods_of_node_changed(state, slot)
+        pod_signals.pods_of_node_changed(state, slot)
         _review_trees_on(state, node.metadata.name, now)
     taints = node.spec.taints or ()
     lost = any(taint.key in LOST_TAINTS and taint.effect == "NoExecute" for taint in taints)
@@ -107,7 +107,7 @@ def _node_updated(state: SchedulerState, node: types.Node, now: float) -> None:
 def _node_deleted(state: SchedulerState, name: str) -> None:
     slot = state.cluster.index.get(name)
     if slot is not None:
-        gains.pods_of_node_changed(state, slot)
+        pod_signals.pods_of_node_changed(state, slot)
         state.signals.taken(slot)
     state.signals.all_of(state.cluster.remove("Node", "", name))
 
@@ -147,7 +147,7 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
         return
     state.version += 1
     state.forest.put_group(obj)
-    gains.group_changed(state, group)
+    pod_signals.group_changed(state, group)
     if group.topology is not None:
         state.cluster.label_column(group.topology)  # on arrival, so that no cycle waits for it
     state.checks.members_changed(group.key)
@@ -167,7 +167,7 @@ def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
     if group.parent is not None:
         state.checks.members_changed(group.parent.key)  # it has a child less
     state.conditions.forget(group.obj.metadata.uid)
-    gains.group_changed(state, group)
+    pod_signals.group_changed(state, group)
     state.forest.remove_group(key)
     for top in {before.key: before, key: group}.values():
         if top.key not in state.forest.groups or top.root() is not top:  # gone, or below the deleted end of a cycle

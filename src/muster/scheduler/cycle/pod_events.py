@@ -6,7 +6,7 @@ from msgspec.structs import force_setattr, replace
 
 from muster.api import durations, types
 from muster.api.gates import GANG_SCHEDULING
-from muster.scheduler.cycle import enqueue, failed_binds, gains
+from muster.scheduler.cycle import enqueue, failed_binds, pod_signals
 from muster.scheduler.groups.group import (
     FAILED,
     LEAVING,
@@ -38,7 +38,7 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     if known is None and foreign and not node and group is None:
         return  # another scheduler's pod, until it is bound
     state.version += 1
-    counted = gains.before_event(state, pod.metadata.uid) if known is not None and node else None
+    counted = pod_signals.before_event(state, pod.metadata.uid) if known is not None and node else None
     if known is None and not node:
         _check_duration(state, pod)
     _update_cluster(state, pod, known)
@@ -50,7 +50,7 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
     member = state.forest.put_member(pod, group, foreign=foreign)
     member.shape = None
     if node:
-        gains.pod_updated(state, member, counted)
+        pod_signals.pod_updated(state, member, counted)
         state.assumed.confirm(member.uid)
         if node in state.lost_nodes:
             state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
@@ -101,7 +101,7 @@ def _update_cluster(state: SchedulerState, pod: types.Pod, known: Member | None)
 
 
 def _leave_node(state: SchedulerState, pod: types.Pod) -> None:
-    gains.pod_left(state, state.forest.members[pod.metadata.uid])
+    pod_signals.pod_left(state, state.forest.members[pod.metadata.uid])
     state.preemptions.pod_left_node(pod.metadata.uid)
     state.cluster.remove("Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
 

@@ -50,7 +50,7 @@ def keep_waiting(state: SchedulerState, entity: QueuedEntity, request: GroupRequ
     return cancel(state, entity)
 
 
-def make_room(state: SchedulerState, entity: QueuedEntity, request: GroupRequest, now: float) -> list[Decision]:
+def post_filter(state: SchedulerState, entity: QueuedEntity, request: GroupRequest, now: float) -> list[Decision]:
     """For an entity that does not fit: wait for room that is becoming free, or evict. Else its state stays as it is."""
     nominated = state.nominations.of(entity.key)
     decisions = keep_waiting(state, entity, request)

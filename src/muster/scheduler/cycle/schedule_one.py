@@ -42,11 +42,11 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     evaluation = evaluate_first_slice(state, entity, request, search=kept is None)
     if isinstance(evaluation, Evaluation):
         search.drop(state, entity.key, now)
-        return conclude(state, entity, evaluation, now)
+        return handle_verdict(state, entity, evaluation, now)
     if evaluation is None or search.keep(state, entity, request, evaluation):
         return list(_wait_for_search(state, entity, request, now))
     undecided = Undecided(SearchStats(evaluation.budget.spent))
-    return conclude(state, entity, Evaluation(request, undecided, {}, DomainsEvaluated(), state.version), now)
+    return handle_verdict(state, entity, Evaluation(request, undecided, {}, DomainsEvaluated(), state.version), now)
 
 
 def run_search_slice(state: SchedulerState, now: float) -> list[Decision]:
@@ -56,10 +56,10 @@ def run_search_slice(state: SchedulerState, now: float) -> list[Decision]:
         return []
     entity, evaluation = ended
     state.queue.activate(entity)
-    return conclude(state, entity, evaluation, now)
+    return handle_verdict(state, entity, evaluation, now)
 
 
-def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, now: float) -> list[Decision]:
+def handle_verdict(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, now: float) -> list[Decision]:
     """What follows from a verdict."""
     request, domains = evaluation.request, evaluation.domains
     if domains.domains:
@@ -73,7 +73,7 @@ def conclude(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation
                 return list(_reject(state, entity, fault, failure_hints(state, entity, evaluation), now))
             return list(_place(state, entity, placed, now))
         case Infeasible():
-            decisions = preempt.make_room(state, entity, request, now)
+            decisions = preempt.post_filter(state, entity, request, now)
         case Undecided():
             decisions = preempt.keep_waiting(state, entity, request)
     if entity.state is EntityState.PREEMPTING:

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from muster.api import types
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import event_handlers, preempt, reserve, second_look
+from muster.scheduler.cycle import event_handlers, pre_bind, preempt, reserve
 from muster.scheduler.cycle.binding import bind, choose_devices
-from muster.scheduler.cycle.due_work import due_work, next_due
+from muster.scheduler.cycle.housekeeping import housekeeping, next_due
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
 from muster.scheduler.cycle.view import SchedulerView
 from muster.scheduler.cycle.wake_up import wake_waiting
@@ -49,7 +49,7 @@ class Scheduler:
         if not state.synced:
             return []
         begun = state.planned_steps
-        decisions = list(due_work(state, now))
+        decisions = list(housekeeping(state, now))
         if state.reservations.learning:  # nobody is given room that may be kept for somebody else
             return decisions
         decisions = decisions or run_search_slice(state, now)
@@ -83,11 +83,11 @@ class Scheduler:
 
     def lost_races(self, binds: Sequence[Bind]) -> list[BindFailed]:
         """The answers to binds of one cycle that must not be sent, by what the events since then have shown."""
-        return second_look.lost_races(self.state, binds)
+        return pre_bind.lost_races(self.state, binds)
 
     def bind_fault(self, bind: Bind) -> str:
         """Why a bind must not be sent any more; empty if it may."""
-        return second_look.fault_of(self.state, bind)
+        return pre_bind.fault_of(self.state, bind)
 
     # --- beginning anew ----------------------------------------------------------------------------
 

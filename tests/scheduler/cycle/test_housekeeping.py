@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.api import groups as api
-from muster.scheduler.cycle.due_work import next_due
+from muster.scheduler.cycle.housekeeping import next_due
 from muster.scheduler.interface import decisions as d
 from tests.build.objects import a_composite, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world

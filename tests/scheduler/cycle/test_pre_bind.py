@@ -1,4 +1,4 @@
-"""The second look: binds whose nodes were taken since the plan are not sent, a gang's all together."""
+"""Before binds are sent: those whose nodes were taken since the plan are not sent, a gang's all together."""
 
 from __future__ import annotations
 

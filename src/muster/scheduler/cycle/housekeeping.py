@@ -1,4 +1,4 @@
-"""Due work: what a cycle does before it takes the next entity in line.
+"""Housekeeping: what a cycle does before it takes the next entity in line.
 
 Decisions of event handlers, timers, trees that may have become invalid, groups that reached or lost their minimum,
 entities that a change could help, wait reasons, deletions of marked victims, and trees that were bound in part for
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.scheduler.cycle import enqueue, gains, give_back, preempt, reserve
+from muster.scheduler.cycle import enqueue, give_back, pod_signals, preempt, reserve
 from muster.scheduler.cycle.report import report_fault, report_waits
 from muster.scheduler.cycle.wake_up import next_undecided, wake_marking, wake_undecided
 from muster.scheduler.groups.group import Group
@@ -19,7 +19,7 @@ from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.state.scheduler_state import SchedulerState
 
 
-def due_work(state: SchedulerState, now: float) -> Iterator[Decision]:
+def housekeeping(state: SchedulerState, now: float) -> Iterator[Decision]:
     """Everything that is due now, in order."""
     yield from state.conditions.take_posted()
     state.queue.flush_timers(now)
@@ -49,7 +49,7 @@ def next_due(state: SchedulerState) -> float | None:
 def _look_again(state: SchedulerState, now: float) -> None:
     """Victims that may be chosen again, preemptions whose plan holds no longer, what is undecided, the fallback."""
     for uid in state.preemptions.expire_refusals(now):
-        gains.evictable_again(state, uid)
+        pod_signals.evictable_again(state, uid)
     preempt.recheck(state)
     wake_marking(state, now)
     wake_undecided(state, now)

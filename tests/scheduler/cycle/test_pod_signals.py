@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from muster.api import types
-from muster.scheduler.cycle import gains
+from muster.scheduler.cycle import pod_signals
 from muster.scheduler.interface import decisions as d
 from muster.scheduler.interface import events
 from tests.build.objects import HOSTNAME, RACK, a_class, a_gang, a_node, a_pod, apart, pods, using
@@ -178,12 +178,12 @@ def test_a_pod_that_turns_up_on_another_node_than_assumed_helps_everybody_on_the
 def test_only_a_pod_that_counts_on_a_node_has_a_record_before_an_event():
     world = with_a_pod().add(a_pod("pending"), a_pod("ghost", node="never-seen"))
     state = world.scheduler.state
-    before = gains.before_event(state, "pod-p")
+    before = pod_signals.before_event(state, "pod-p")
     assert before is not None
     assert (before.slot, before.terminating, before.assumed) == (state.cluster.index["n0"], False, False)
-    assert gains.before_event(state, "pod-pending") is None
-    assert gains.before_event(state, "pod-ghost") is None
-    assert gains.before_event(state, "pod-unheard-of") is None
+    assert pod_signals.before_event(state, "pod-pending") is None
+    assert pod_signals.before_event(state, "pod-ghost") is None
+    assert pod_signals.before_event(state, "pod-unheard-of") is None
 
 
 # --- who may evict ---------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_only_a_pod_that_counts_on_a_node_has_a_record_before_an_event():
 
 def test_a_pod_that_may_be_chosen_again_helps_preemptors_of_higher_priority():
     world = with_a_pod()
-    gains.evictable_again(world.scheduler.state, "pod-p")
+    pod_signals.evictable_again(world.scheduler.state, "pod-p")
     assert helped(world) == {"n0": (False, {HIGHER})}
 
 
@@ -204,7 +204,7 @@ def test_those_that_are_only_evicted_together_can_be_again_when_the_last_refusal
     at_rest(world)
     match end:
         case "expired":
-            gains.evictable_again(world.scheduler.state, "pod-g-1")
+            pod_signals.evictable_again(world.scheduler.state, "pod-g-1")
         case "terminating":
             world.terminate("g-1")
         case "gone":
@@ -232,8 +232,8 @@ def test_a_pod_that_is_gone_or_on_no_known_node_cannot_be_chosen_again():
     world = with_a_pod().add(a_pod("ghost", node="never-seen"))
     world.remove("Pod", "p")
     at_rest(world)
-    gains.evictable_again(world.scheduler.state, "pod-p")
-    gains.evictable_again(world.scheduler.state, "pod-ghost")
+    pod_signals.evictable_again(world.scheduler.state, "pod-p")
+    pod_signals.evictable_again(world.scheduler.state, "pod-ghost")
     assert helped(world) == {}
 
 

@@ -1,4 +1,7 @@
-"""What changes of pods, nodes and groups mean for entities that wait: which room is gained, and by whom."""
+"""What changes of pods on nodes mean for entities that wait: which room is gained, and by whom.
+
+Everything found here goes to `state.requeue_signals`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second look: before binds are sent, are their nodes still free, as far as the watches have shown by now?
+"""Before binds are sent: are their nodes still free, as far as the watches have shown by now?
 
 Other schedulers bind pods too. Binds that would fail on the node are answered with `BindFailed` instead of being sent:
 all binds of an entity together while none of them was sent, so that a gang that lost a race is placed again as a whole.
