@@ -1,4 +1,4 @@
-"""Which leaf a pod belongs to: the label sets that the managers write, and equality of the table and its expressions."""
+"""Which leaf a pod belongs to: the labels that managers write, and equality of the table and its expressions."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The scheduler derives membership in memory where nothing may be written on pods, the embedded server writes it at
 admission, and native clusters get the same table as expressions of a MutatingAdmissionPolicy
-(`muster.api.membership_policy`). So every condition and every part of a name exists twice: as a function of the pod, and
+(`muster.api.membership_policy`). So every condition and every part of a name exists twice: as a function of the pod and
 as text of the Common Expression Language; a test compares the two on random pods.
 
 The first rule whose conditions hold decides. Names are concatenations, because expressions know no hash function and a
@@ -248,6 +248,11 @@ class LeafRule:
     parts: tuple[Part, ...]
     workload: Resource | None = None  # the kind of the object that says how large the group is
     workload_name: Part | None = None  # the name of that object; without `workload`: of the controller, whatever kind
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the group is one that is made for its pods; who names one by a label makes it."""
+        return self.workload_name is not None or self.name == KUEUE_LEAF
 
     def workload_of(self, pod: Facts) -> WorkloadKey | None:
         """The object that says how large the pod's group is; None where only the pods say it."""

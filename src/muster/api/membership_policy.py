@@ -1,6 +1,6 @@
 """The table of leaf rules as admission policies, for clusters whose API server has the field `spec.schedulingGroup`.
 
-Two MutatingAdmissionPolicies: one for pods that name our scheduler, one for the namespaces that are labelled as managed,
+Two MutatingAdmissionPolicies: one for pods that name our scheduler, one for namespaces that are labelled as managed,
 where pods that name no scheduler are given ours. Neither needs a webhook server or certificates. They are looked at
 again when something else has changed the pod (`reinvocationPolicy: IfNeeded`), because policies run before webhooks and
 some managers write the labels of a pod in a webhook.

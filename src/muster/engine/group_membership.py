@@ -93,7 +93,10 @@ class ByLabel(ByField):
 
 
 def membership(groups: str, label_changed: LabelChanged, derived_for: Collection[str] = ()) -> ByField:
-    """How pods name their groups where groups are served this way; `derived_for`: whose pods get that of their workload."""
+    """How pods name their groups where groups are served this way.
+
+    `derived_for`: the schedulers whose pods are in the group of their workload where they name none.
+    """
     if groups == CRDS:
         return ByLabel(label_changed, derived_for)
     if groups == NONE:

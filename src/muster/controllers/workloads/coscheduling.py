@@ -1,6 +1,6 @@
 """A PodGroup written for the coscheduling plugin (`scheduling.x-k8s.io/v1alpha1`): one of ours with the same minimum.
 
-    PodGroup <name>-cos    gang of minMember
+PodGroup <name>-cos    gang of minMember
 """
 
 from __future__ import annotations

@@ -75,9 +75,8 @@ class GroupSet:
         if parent is not None:
             spec["parentCompositePodGroupName"] = parent.name
         meta = self._metadata(node.name, node.role)
-        if isinstance(node, Leaf) and node.expected:
-            if text := self._expected(node.expected):
-                meta["annotations"] = {EXPECTED_MEMBERS: text}
+        if isinstance(node, Leaf) and node.expected and (text := self._expected(node.expected)):
+            meta["annotations"] = {EXPECTED_MEMBERS: text}
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
 
     def _expected(self, listed: Iterable[Expected]) -> str:
@@ -185,7 +184,9 @@ class _Templates:
             self.names[node.name] = name
         template: JSON = {"name": name, **_form(first), **self._shared}
         if isinstance(first, Branch):
-            template.update(self._lists([child for node in alike if isinstance(node, Branch) for child in node.children]))
+            template.update(
+                self._lists([child for node in alike if isinstance(node, Branch) for child in node.children])
+            )
         return template
 
     def _name(self, node: Node) -> str:

@@ -98,9 +98,7 @@ def _with_parent(owner: JSON, parent: JSON | None) -> JSON:
     if parent is None:
         return owner
     meta, above = owner["metadata"], parent.get("metadata") or {}
-    merged = {
-        kind: {**(meta.get(kind) or {}), **(above.get(kind) or {})} or None for kind in ("annotations", "labels")
-    }
+    merged = {kind: {**(meta.get(kind) or {}), **(above.get(kind) or {})} or None for kind in ("annotations", "labels")}
     return {**owner, "metadata": {**meta, **merged}}
 
 
@@ -194,7 +192,9 @@ def _group_branch(this: _JobSet, group: str, roles: tuple[Branch, ...]) -> Branc
 def _remarks(this: _JobSet) -> list[Remark]:
     found: list[Remark] = []
     if this.after_completion:
-        text = "replicated jobs that depend on the completion of others are a gang of their own: no room is held for them"
+        text = (
+            "replicated jobs that depend on the completion of others are a gang of their own: no room is held for them"
+        )
         found.append(Remark("GangInParts", text, warning=False))
     if this.exclusive:
         text = (

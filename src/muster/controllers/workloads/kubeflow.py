@@ -3,7 +3,7 @@
     Composite <job>-<uid8>
       PodGroup <job>-<replica type>-<uid8>
 
-`runPolicy.schedulingPolicy.minAvailable` below the total makes the largest type smaller; the others keep their size. The
+`runPolicy.schedulingPolicy.minAvailable` below the total makes the largest type smaller; the others keep theirs. The
 launcher of an MPIJob v2beta1 is the pod of a Job and starts on its own.
 """
 

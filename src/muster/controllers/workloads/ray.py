@@ -4,8 +4,8 @@
       PodGroup <cluster>-headgroup-<uid8>
       PodGroup <cluster>-<worker group>-<uid8>
 
-With autoscaling the minimum of a worker group is its minReplicas. A group whose minimum is 0 stands beside the tree: its
-pods start one by one.
+With autoscaling the minimum of a worker group is its minReplicas. A group whose minimum is 0 stands beside the tree,
+and its pods start one by one.
 """
 
 from __future__ import annotations

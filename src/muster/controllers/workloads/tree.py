@@ -1,6 +1,6 @@
 """The groups that one workload needs, as values: leaves with their minimums, branches above them, and remarks.
 
-A tree is made by the `tree_of` of a kind and turned into objects by `group_objects`. Levels with a single child are left
+A tree is made by the `tree_of` of a kind and turned into objects by `group_objects`. Levels with one child are left
 out; a leaf on its own is a PodGroup without a Workload.
 """
 

@@ -80,7 +80,7 @@ class Wishes:
     def no_gang(self) -> bool:
         return self.annotations.get(GANG_ANNOTATION) == NO_GANG
 
-    def gang(self, template: JSON | None, whole: int) -> int | None | str:
+    def gang(self, template: JSON | None, whole: int) -> int | str | None:
         """How many of `whole` pods must start together, by the template's annotation or the owner's; "" if none says.
 
         None: one by one.
@@ -90,7 +90,7 @@ class Wishes:
                 return self._gang_value(str(value), whole)
         return ""
 
-    def _gang_value(self, value: str, whole: int) -> int | None | str:
+    def _gang_value(self, value: str, whole: int) -> int | str | None:
         if value == NO_GANG:
             return None
         if value == WHOLE_GANG:
