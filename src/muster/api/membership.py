@@ -24,6 +24,9 @@ POD_GROUP_LABEL = f"{PREFIX}pod-group"
 OWN_GROUP_LABEL = f"{PREFIX}own-group"
 MANAGED_LABEL = f"{PREFIX}managed"  # of a namespace
 
+# On the groups that are made for a workload: which one.
+OWNER_KIND, OWNER_NAME, OWNER_UID = f"{PREFIX}owner-kind", f"{PREFIX}owner-name", f"{PREFIX}owner-uid"
+
 JOBSET = "jobset.sigs.k8s.io/"
 LWS = "leaderworkerset.sigs.k8s.io/"
 RAY = "ray.io/"

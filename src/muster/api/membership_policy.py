@@ -58,21 +58,20 @@ def membership_policies(scheduler_name: str, namespace: str, *, native: bool = T
     ours = f"object.spec.schedulerName == '{scheduler_name}'"
     free = f"object.spec.schedulerName in ['{_DEFAULT_SCHEDULER}', '{scheduler_name}']"
     take_over = f"Object{{spec: Object.spec{{schedulerName: '{scheduler_name}'}}}}"
-    managed = {"matchExpressions": [_not_in(NEVER, namespace)], "matchLabels": {MANAGED_LABEL: "true"}}
+    managed = {"matchExpressions": [_not_in(*NEVER, namespace)], "matchLabels": {MANAGED_LABEL: "true"}}
     if not native:
         return [_policy(MANAGED, free, [take_over], []), _binding(MANAGED, managed)]
     join = f"has(object.spec.schedulingGroup) || variables.group == '' ? Object{{}} : {_GROUP}"
     return [
         _policy(MEMBERS, ours, [join], variables()),
-        _binding(MEMBERS, {"matchExpressions": [_not_in(NEVER)]}),
+        _binding(MEMBERS, {"matchExpressions": [_not_in(*NEVER)]}),
         _policy(MANAGED, free, [take_over, join], variables()),
         _binding(MANAGED, managed),
     ]
 
 
-def _not_in(*names: Any) -> Obj:
-    flat = [each for name in names for each in (name if isinstance(name, tuple) else (name,))]
-    return {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": sorted(set(flat))}
+def _not_in(*names: str) -> Obj:
+    return {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": sorted(set(names))}
 
 
 def _policy(name: str, condition: str, mutations: list[str], shared: list[Obj]) -> Obj:

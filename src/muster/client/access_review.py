@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muster.api.errors import ApiError
 from muster.api.resources import Resource
+from muster.client.objects import part
 from muster.client.protocol import Client
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -28,4 +29,4 @@ async def _is_allowed(client: Client, resource: Resource, verb: str) -> bool:
         answer = await client.request("POST", _REVIEWS, body)
     except ApiError as error:
         return error.code not in (401, 403)  # a server without reviews refuses the write itself, if it does
-    return bool((answer.get("status") or {}).get("allowed"))
+    return bool(part(answer, "status").get("allowed"))

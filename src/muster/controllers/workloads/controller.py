@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from muster.api.errors import ApiError
+from muster.api.gates import INFER_JOB_GANG
 from muster.api.membership import KUEUE_LEAF, MANAGED_LABEL, WorkloadKey, is_legal
 from muster.api.resources import NAMESPACES, POD_GROUPS, PODS, Resource
 from muster.client.access_review import READ, missing_rights
@@ -166,7 +167,9 @@ class WorkloadController(Controller):
         obj: JSON = {"apiVersion": store.resource.api_version, "kind": store.resource.kind, **json_of(owner)}
         if _has_ended(obj):
             return None  # its groups stay until it goes
-        tree = kind.tree_of(obj, Sight(self._seen.of(key), self._parent(owner))) if self._is_ours(obj) else NOTHING
+        infer = self.context.gates.enabled(INFER_JOB_GANG)
+        sight = Sight(self._seen.of(key), self._parent(owner), infer)
+        tree = kind.tree_of(obj, sight) if self._is_ours(obj) else NOTHING
         tree = _with_legal_names(tree)
         wanted = GroupSet(obj, store.resource, tree)
         remarks = [*tree.remarks, *wanted.remarks]
@@ -318,7 +321,7 @@ class WorkloadController(Controller):
                 self._removed(store.resource)
                 self.context.informers.withdraw(store.resource)
 
-    async def _served(self) -> Any:
+    async def _served(self) -> AsyncIterator[Resource]:
         """The kinds of workloads that the server has, each in the version it prefers."""
         groups: list[JSON] = (await self.client.request("GET", "/apis")).get("groups") or []
         preferred = {each["name"]: each["preferredVersion"]["version"] for each in groups}

@@ -12,12 +12,11 @@ from typing import Any
 
 from muster.api.expected_members import EXPECTED_MEMBERS, encode, expected_of
 from muster.api.groups import MAX_TEMPLATES
-from muster.api.membership import PREFIX
+from muster.api.membership import OWNER_KIND, OWNER_NAME, OWNER_UID, PREFIX
 from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, WORKLOADS, Resource
 from muster.api.validation import formats
 from muster.controllers.workloads.tree import JSON, Branch, Expected, Leaf, Node, Remark, Tree, is_all_gangs
 
-OWNER_KIND, OWNER_NAME, OWNER_UID = f"{PREFIX}owner-kind", f"{PREFIX}owner-name", f"{PREFIX}owner-uid"
 MADE_FOR_PODS = f"{PREFIX}made-for"  # on groups that no workload explains
 PODS_VALUE = "pods"
 

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 from muster.api.errors import ApiError
 from muster.api.expected_members import EXPECTED_MEMBERS
 from muster.api.groups import GROUP, HUB, POD_GROUP_INITIALLY_SCHEDULED, POD_GROUP_SCHEDULED
+from muster.api.membership import OWNER_UID
 from muster.api.resources import Resource
 from muster.api.versions import convert
 from muster.client.protocol import Client
 from muster.controllers.informers import ObjectStore
 from muster.controllers.objects import UnstructuredObject, controller_of
-from muster.controllers.workloads.group_objects import MADE_FOR_PODS, OWNER_UID, GroupSet
+from muster.controllers.workloads.group_objects import MADE_FOR_PODS, GroupSet
 from muster.controllers.workloads.seen_leaves import LeafKey, SeenLeaves
 from muster.controllers.workloads.tree import JSON, Remark
 
@@ -70,6 +71,8 @@ class GroupWriter:
             else:
                 for obj in objects:
                     await self._ensure(kind, uid, obj, outcome)
+        for made in wanted.workloads:
+            self._workload_uids.pop((made["metadata"]["namespace"], made["metadata"]["name"]), None)
         for kind in ("PodGroup", "CompositePodGroup", "Workload"):
             names = {each["metadata"]["name"] for each in owned[kind]}
             too_many = [each for each in self.existing(uid, kind) if each.metadata.name not in names]
@@ -110,7 +113,7 @@ class GroupWriter:
         try:
             made = await self._client.create(resource, body, obj["metadata"]["namespace"])
             if kind == "Workload":
-                self._workload_uids = {(obj["metadata"]["namespace"], obj["metadata"]["name"]): made["metadata"]["uid"]}
+                self._workload_uids[obj["metadata"]["namespace"], obj["metadata"]["name"]] = made["metadata"]["uid"]
         except ApiError as error:
             if error.code != 409:
                 raise

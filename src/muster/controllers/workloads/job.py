@@ -31,14 +31,14 @@ def tree_of(owner: JSON, sight: Sight) -> Tree:
         return NOTHING
     wishes = Wishes.of(owner)
     annotation = gang_annotation(meta.get("annotations"), spec)
-    minimum = minimum_of(spec, annotation)
+    minimum = minimum_of(spec, annotation, infer=sight.infer_job_gangs)
     if annotation is not None:
         try:
             check_annotation(annotation, spec)
         except BadGangAnnotation as error:
             text = f"annotation scheduling.muster.dev/gang: {annotation!r} {error}"
             wishes.remarks.append(Remark(BAD_ANNOTATION, text))
-            minimum = minimum_of(spec)
+            minimum = minimum_of(spec, infer=sight.infer_job_gangs)
     if minimum is not None:
         # Who has succeeded is not waited for again, even after the scheduler forgot it with its pod.
         left = number(spec.get("completions"), minimum) - number(at(owner, "status", "succeeded"), 0)

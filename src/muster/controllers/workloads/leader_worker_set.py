@@ -37,7 +37,8 @@ SUBGROUP_EXCLUSIVE = f"{LWS}subgroup-exclusive-topology"
 LEVELS = (REPLICA, SET)
 
 
-class Instance(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Instance:
     """One replica in one revision of the template."""
 
     index: int

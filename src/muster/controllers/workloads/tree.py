@@ -25,7 +25,8 @@ class Remark(NamedTuple):
     warning: bool = True
 
 
-class Expected(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Expected:
     """Members that may come later than others: their pod template, how many there are in all, what they wait for."""
 
     template: JSON
@@ -152,3 +153,4 @@ class Sight(NamedTuple):
 
     seen: Mapping[str, Facts] = {}  # by the name of the leaf: one of its pods
     parent: JSON | None = None
+    infer_job_gangs: bool = True  # the gate InferJobGang
