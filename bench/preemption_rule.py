@@ -89,7 +89,7 @@ def compare(seed: int) -> tuple[Cost, Cost] | None:
     world = site.scheduler.state
     root = next(root for root in world.queue.entities.values() if root.key.name == "vip")
     demand = request_of(root, world.shape_of, world.domain_of)
-    table, _ = possible_victims(world.forest, world.cluster, root.priority)
+    table = possible_victims(world.forest, world.cluster, root.priority)
     units = sorted(table, key=lambda unit: unit.key)
     toll = EvictionCost(units, world.budgets.values(), quorums(table), lambda uid: world.cluster.pods[uid].pod)
     theirs = _upstream(site, demand, units)

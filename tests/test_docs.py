@@ -16,7 +16,7 @@ from tests.doc_checks import code_names, commands, coverage, fields
 from tests.doc_checks.code_names import ROOT
 from tests.doc_checks.markdown import Page
 
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 ABOUT_THE_CODE = ("docs/architecture.md", "CONTRIBUTING.md")
 
 

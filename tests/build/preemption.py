@@ -38,7 +38,7 @@ class Evictions:
 
     def __init__(self, world: TestWorld, below: int = HIGH, **options: Any) -> None:
         self.state = world.scheduler.state
-        found, self.in_flight = possible_victims(self.state.forest, self.state.cluster, below, **options)
+        found = possible_victims(self.state.forest, self.state.cluster, below, **options)
         self.quorums = quorums(found)
         self.budgets = list(self.state.budgets.values())
         pods = self.state.cluster.pods

@@ -28,6 +28,7 @@ from muster.cli import exits
 from muster.scheduler.explain.explanation import Explanation
 from muster.scheduler.explain.suggestions import ACTIONS
 from muster.scheduler.runtime.config import API_VERSION, KIND, load
+from muster.testing import plugin
 from muster.views.queue import QueueRow
 from muster.views.simulate import Answer
 from muster.views.topology import TopologyMap
@@ -219,10 +220,15 @@ def documented_metrics(table: Table) -> Iterator[tuple[int, str]]:
         yield from ((line, prefix + _metric(name)) for name in inline_code(row[0]))
 
 
+FIXTURES = frozenset(name for name in vars(plugin) if name.startswith("muster_"))
+
+
 def _metric_names(page: Page, metrics: Set[str]) -> Iterator[Problem]:
     for code in page.code:
         for name in _METRIC.findall(code.text):
-            if name not in metrics and not any(each.startswith(name) for each in metrics if name.endswith("_")):
+            if name not in metrics | FIXTURES and not any(
+                each.startswith(name) for each in metrics if name.endswith("_")
+            ):
                 yield page.problem(code.line, f"there is no metric {name}")
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import click
 
 _SHELLS = ("bash", "zsh", "fish")
-_HINTS = {
-    "bash": "source <(muster completion bash)   # in ~/.bashrc",
-    "zsh": "source <(muster completion zsh)    # in ~/.zshrc",
-    "fish": "muster completion fish > ~/.config/fish/completions/muster.fish",
-}
 
 
-@click.command(name="completion", epilog="\b\n" + "\n".join(_HINTS.values()))
+@click.command(name="completion")
 @click.argument("shell", type=click.Choice(_SHELLS))
 def command(shell: str) -> None:
-    """Print a completion script for bash, zsh or fish."""
+    """Print a completion script for bash, zsh or fish.
+
+    It completes commands and options, and names of groups and nodes from the current cluster.
+    """
     from click.shell_completion import get_completion_class
 
     from muster.cli.main import muster

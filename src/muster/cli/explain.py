@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from muster.api.errors import ApiError
-from muster.cli import exits, live, output, progress, source
+from muster.cli import cluster_names, exits, live, output, progress, source
 from muster.cli.explain_screen import screen
 from muster.views.explain import explain_in
 from muster.views.workloads import kind_named
@@ -30,7 +30,7 @@ KINDS = {
 
 
 @click.command(name="explain")
-@click.argument("target", metavar="KIND/NAME")
+@click.argument("target", metavar="KIND/NAME", shell_complete=cluster_names.targets)
 @click.option("--namespace", "-n", default=None, help="Namespace; default: that of the context.")
 @source.options
 @output.option

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from muster.cli import exits
+from muster.cli.examples import epilog
 
 
 class Entry(NamedTuple):
@@ -57,7 +58,9 @@ class LazyGroup(click.Group):
         if entry is None or not _exists(entry):
             return None
         module, _, function = entry.where.partition(":")
-        return getattr(importlib.import_module(module), function)
+        command: click.Command = getattr(importlib.import_module(module), function)
+        command.epilog = epilog(cmd_name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -118,7 +121,7 @@ def run(arguments: list[str]) -> int:
 def _report(error: Exception, arguments: list[str]) -> int:
     """Print what went wrong, without a traceback; gives the exit code."""
     from muster.api.errors import ApiError
-    from muster.client.config import ConfigError
+    from muster.client.config import ConfigError, NoKubeconfig
     from muster.views.failures import ViewFailure
 
     if isinstance(error, ViewFailure):
@@ -129,6 +132,8 @@ def _report(error: Exception, arguments: list[str]) -> int:
         return exits.UNAVAILABLE
     if isinstance(error, ConfigError):
         click.echo(f"Error: {error}", err=True)
+        if isinstance(error, NoKubeconfig):
+            click.echo("No cluster yet? This starts one: muster up --memory --kubeconfig kubeconfig", err=True)
         return exits.BAD_INPUT
     if isinstance(error, ConnectionError | TimeoutError):
         click.echo(f"Error: the server cannot be reached: {str(error) or type(error).__name__}", err=True)

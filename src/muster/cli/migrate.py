@@ -20,11 +20,12 @@ from muster.cli import exits, output
 )
 @click.pass_context
 def command(ctx: click.Context, paths: tuple[str, ...], recursive: bool, target: str) -> None:
-    """Rewrite manifests of earlier drafts and releases; YAML on stdout, notes on stderr.
+    """Rewrite manifests of earlier releases and of other gang schedulers; YAML on stdout, notes on stderr.
 
-    Known are the first draft (scheduling/v1alpha1 with gangMode), 1.35 (podGroups and workloadRef), 1.36 (v1alpha2)
-    and the flat podGroupTemplateRef. Give pods and jobs together with their Workload, so that their groups are known.
-    Comments are not kept. The exit code is 1 when a result still breaks a rule.
+    Known are the first draft (scheduling/v1alpha1 with gangMode), 1.35 (podGroups and workloadRef), 1.36 (v1alpha2),
+    the flat podGroupTemplateRef, Volcano's Job and PodGroup, and the PodGroup of the coscheduling plugin. What has no
+    equivalent, such as queues, is named. Give pods and jobs together with their Workload, so that their groups are
+    known. Comments are not kept. The exit code is 1 when a result still breaks a rule.
     """
     from muster.api.manifests import check
     from muster.api.migration import migrate

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from muster.cli import exits
+from muster.cli import cluster_names, exits
 
 
 @click.group(name="node")
@@ -25,7 +25,7 @@ def _connection(function: click.decorators.FC) -> click.decorators.FC:
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=cluster_names.nodes)
 @_connection
 def fail(names: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
     """Cut the power of nodes: their kubelets fall silent and their pods stop."""
@@ -33,7 +33,7 @@ def fail(names: tuple[str, ...], kubeconfig: Path | None, context: str | None) -
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=cluster_names.nodes)
 @_connection
 def recover(names: tuple[str, ...], kubeconfig: Path | None, context: str | None) -> None:
     """Give nodes their power back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from muster.cli import exits, live, namespaces, output, source
+from muster.cli import cluster_names, exits, live, namespaces, output, source
 from muster.views.tree import GroupRow, trees
 from muster.views.workloads import WORDS, kind_named
 
@@ -12,7 +12,7 @@ MOST_NODES = 6
 
 
 @click.command(name="tree")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=cluster_names.groups)
 @namespaces.options
 @live.option
 @source.options

@@ -13,6 +13,10 @@ class ConfigError(Exception):
     """A client configuration that cannot be used; the message names the file and the field."""
 
 
+class NoKubeconfig(ConfigError):
+    """There is no kubeconfig anywhere it is looked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExecConfig:
     """A credential plugin: a command that prints an ExecCredential."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import yaml
 
-from muster.client.config import ClientConfig, ConfigError, ExecConfig, Impersonation
+from muster.client.config import ClientConfig, ConfigError, ExecConfig, Impersonation, NoKubeconfig
 
 SERVICE_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
@@ -153,7 +153,7 @@ def load(
     if context is None and env.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(environ=env)
     looked = env.get("KUBECONFIG") or str(_default_file(env))
-    raise ConfigError(f"no kubeconfig found: looked at {looked}; pass --kubeconfig FILE or set KUBECONFIG")
+    raise NoKubeconfig(f"no kubeconfig found: looked at {looked}; pass --kubeconfig FILE or set KUBECONFIG")
 
 
 def in_cluster(

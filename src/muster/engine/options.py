@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from muster.engine.leader_election import Election
+from muster.engine.plugin_files import plugins_in
 from muster.scheduler.framework.plugin import Plugin
 from muster.scheduler.runtime.config import API_VERSION, KIND, Config, load
 
@@ -54,8 +55,8 @@ def source(obj: Tree | None, names: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def config(whole: Tree) -> Config:
-    """The scheduler's configuration."""
-    return load(whole, extra=constraints(), default_name=DEFAULT_NAME)
+    """The scheduler's configuration, with the users' plugins: installed ones and those in files that it names."""
+    return load(whole, extra=[*constraints(), *plugins_in(whole)], default_name=DEFAULT_NAME)
 
 
 def election(whole: Tree, flags: Tree) -> Election | None:

@@ -14,7 +14,15 @@ from muster.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from muster.client.protocol import Client
 from muster.loop_watch import HeldTimes, LoopWatch
 from muster.plane.api import Api, ensure
-from muster.plane.components import Component, Controllers, Nodes, RoleAggregator, Scheduler, scheduler_names
+from muster.plane.components import (
+    ApiAggregator,
+    Component,
+    Controllers,
+    Nodes,
+    RoleAggregator,
+    Scheduler,
+    scheduler_names,
+)
 from muster.plane.options import Options
 from muster.server.admission.workload_groups import WorkloadGroups
 from muster.server.store.records import StoreFailedError
@@ -93,6 +101,7 @@ class Plane:
         if self.options.controllers:
             authority = self.api.credentials.authority
             components += [Controllers(authority), RoleAggregator(self.api.security.authorizer)]
+            components.append(ApiAggregator(self.api.aggregation))
         if self.options.makes_groups:
             self.api.hooks.join_group = WorkloadGroups(scheduler_names(self.options))
         if self.options.nodes.count:

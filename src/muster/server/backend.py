@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from muster.server import codec
+from muster.server.aggregation.remote_discovery import RemoteVersion
+from muster.server.aggregation.remote_services import RemoteService
 from muster.server.identifiers import Identifiers
 from muster.server.registry import Registry
 from muster.server.request import Request, Response, WatchStream
@@ -39,6 +41,25 @@ class ConfiguredAdmission(Protocol):
         ...
 
 
+class RemoteApis(Protocol):
+    """The groups and versions of other API servers."""
+
+    @property
+    def generation(self) -> int:
+        """Changes whenever what discovery shows of them does."""
+        ...
+
+    def versions(self) -> list[RemoteVersion]: ...
+
+    def find(self, request: Request) -> RemoteService | None:
+        """Who answers a request; None where this server does."""
+        ...
+
+    async def answer(self, request: Request, service: RemoteService) -> Response | WatchStream:
+        """Pass a request on. Raises 503 where nobody answers."""
+        ...
+
+
 @dataclass(slots=True)
 class ServerHooks:
     """Functions that other packages provide. Each has a fallback, so that the server works without them."""
@@ -49,6 +70,7 @@ class ServerHooks:
     admission: ConfiguredAdmission | None = None
     charge_quota: QuotaCharge | None = None
     join_group: GroupJoin | None = None
+    remote: RemoteApis | None = None
     ask_webhook: WebhookCall | None = None
     metrics: Callable[[], bytes] | None = None
     health: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])  # "" means healthy

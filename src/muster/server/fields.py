@@ -11,7 +11,7 @@ Lists that Go would write as null are left out instead: no client can tell, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -79,17 +79,40 @@ def decode(
             unknown = _Finder(message).find(obj)
         except ValueError as wrong:
             raise refused(message.kind, message.version, str(wrong), patched=patched) from None
-    warnings = strictness(unknown, repeated)
+    warnings = strictness(unknown, repeated, obj)
     if mode == STRICT and warnings:
         raise refused(message.kind, message.version, not_strict(warnings), patched=patched)
     return result, [] if mode == IGNORE else warnings
 
 
-def strictness(unknown: list[str], repeated: Iterable[str]) -> list[str]:
-    """The words about unknown and repeated fields."""
+class BodyFault(str):
+    """Words about repeated fields of a body, where they are not known by their paths."""
+
+
+def strictness(unknown: list[str], repeated: Iterable[str], written: Obj | None = None) -> list[str]:
+    """The words about unknown and repeated fields: in the order of the body if given, else repeated first."""
+    repeated = list(repeated)
+    faults = [each for each in repeated if isinstance(each, BodyFault)]
     # What is inside an unknown field is not looked at, so repetitions there are not either.
-    seen = [path for path in repeated if not any(re.match(rf"{re.escape(each)}(?![^.\[])", path) for each in unknown)]
-    return [f'duplicate field "{path}"' for path in seen] + [f'unknown field "{path}"' for path in unknown]
+    inside = [re.compile(rf"{re.escape(each)}(?![^.\[])") for each in unknown]
+    seen = [path for path in repeated if path not in faults and not any(each.match(path) for each in inside)]
+    found = [(path, f'duplicate field "{path}"') for path in seen]
+    found += [(path, f'unknown field "{path}"') for path in unknown]
+    if written is not None and seen and unknown:
+        positions = {path: position for position, path in enumerate(_paths(written, ""))}
+        found.sort(key=lambda each: positions.get(each[0], 0))
+    return [*faults, *(words for _, words in found)]
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            below = f"{path}.{key}" if path else key
+            yield below
+            yield from _paths(item, below)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _paths(item, f"{path}[{index}]")
 
 
 def not_strict(warnings: list[str]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from muster.api import groups as api
 from muster.api import types
 from muster.scheduler.queue.entity import EntityState
-from tests.build.objects import a_composite, a_gang, a_node, a_pod, pods
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, apart, pods
 from tests.build.scheduler import TestWorld, a_world
 
 HIGH, LOW = 100, 10
@@ -111,6 +111,21 @@ def test_seats_stay_held_over_a_restart_while_a_victim_is_still_leaving():
 
     assert len(world.bound("g")) == 2
     assert world.evicted() == ["low-0", "low-1"]
+
+
+def test_a_seat_that_waits_for_a_pod_to_leave_another_node_is_held_over_a_restart():
+    world = a_world([a_node("n0", cpu=4, rack="r0"), a_node("n1", cpu=1, rack="r0")])
+    world.add(a_pod("noisy", node="n1", labels={"app": "noisy"}, scheduler="someone"))
+    world.terminate("noisy")
+    world.add(a_pod("quiet", cpu=4, affinity=apart(RACK, app="noisy"), priority=HIGH)).run()
+    assert world.pod("quiet").status.nominated_node_name == "n0"
+    world.add(a_pod("earlier", cpu=4, priority=HIGH, created=0, gates=["later"]))
+
+    world.restart()
+    world.add(a_pod("earlier", cpu=4, priority=HIGH, created=0)).run()
+
+    assert nominated(world) == {"quiet"}
+    assert "earlier" not in world.bound()
 
 
 def test_a_group_evicted_before_the_restart_is_no_target_once_it_is_bound_again():

@@ -238,6 +238,36 @@ def test_preemption_comes_first():
     assert len(world.evicted()) == 4
 
 
+def test_a_group_whose_victims_leave_keeps_its_seats_and_gets_no_room_besides_after_a_restart():
+    world = a_full_world(nodes=2)
+    world.slow_victims = True
+    world.add(a_gang("g", 1, priority=5), a_pod("g-0", "g", cpu=2, priority=5)).wait(400)
+    seat = world.pod("g-0").status.nominated_node_name
+    world.add(a_gang("h", 1, priority=5, created=9), a_pod("h-0", "h", cpu=2, priority=5, created=9)).run()
+
+    world.restart()
+    world.step()
+
+    assert reservations(world) == []
+    world.run()
+    assert world.pod("g-0").status.nominated_node_name == seat
+
+
+def test_room_kept_for_another_group_does_not_take_the_seats_that_victims_leave_for():
+    world = a_full_world(nodes=1)
+    world.terminate("n0-0")
+    world.terminate("n0-1")
+    world.add(a_gang("small", 1), a_pod("small-0", "small", cpu=2)).run()
+    world.add(a_gang("large", 1, created=9), a_pod("large-0", "large", cpu=2, created=9)).wait(300)
+    assert kept_nodes(world, "large") == ["n0"]
+    before = len(world.log)
+
+    world.wait(60)
+
+    assert world.pod("small-0").status.nominated_node_name == "n0"
+    assert world.log[before:] == [], "it is decided once"
+
+
 def test_nothing_is_kept_when_reservations_are_off():
     world = a_waiting_gang(a_full_world(config=settings(enabled=False)))
 

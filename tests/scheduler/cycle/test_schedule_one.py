@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from muster.api.types import Pod
 from muster.scheduler.cycle import schedule_one as module
 from muster.scheduler.queue.entity import EntityState
-from tests.build.objects import RACK, a_basic, a_gang, a_node, a_pod, pods
+from tests.build.objects import HOSTNAME, RACK, a_basic, a_gang, a_node, a_pod, near, pods
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -107,6 +110,44 @@ def test_a_plan_that_the_checker_refuses_binds_nothing_and_says_so(monkeypatch: 
     assert world.bound() == {}
     condition = world.condition("PodGroup", "g")
     assert (condition.reason, condition.message) == ("SchedulerError", "the plan was refused: n0 is overcommitted")
+
+
+def spread_over_nodes(name: str, **fields: Any) -> Pod:
+    """A pod that is spread over nodes with the others of its app."""
+    rule: dict[str, Any] = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}
+    rule["labelSelector"] = {"matchLabels": {"app": "web"}}
+    return a_pod(name, labels={"app": "web"}, topologySpreadConstraints=[rule], **fields)
+
+
+def with_a_seat_kept_on(world: TestWorld, *nodes: str) -> None:
+    """Pods of the app web have seats on these nodes and wait for others to leave."""
+    for node in nodes:
+        world.add(a_pod(f"leaving-{node}", cpu=4, node=node, owner="job"))
+        world.terminate(f"leaving-{node}")
+        on = {HOSTNAME: node}
+        world.add(a_pod(f"kept-{node}", cpu=1, labels={"app": "web"}, nodeSelector=on, priority=9)).run()
+        assert world.pod(f"kept-{node}").status.nominated_node_name == node
+
+
+def test_a_plan_counts_on_no_pod_that_is_not_there_yet():
+    world = a_world([a_node("n0", cpu=4), a_node("n1", cpu=4)])
+    world.add(spread_over_nodes("web", node="n1"))
+    with_a_seat_kept_on(world, "n0")
+
+    world.add(spread_over_nodes("p", policy="Never")).run()
+
+    assert world.bound("p") == {}
+    assert world.condition("Pod", "p", "PodScheduled").reason == "Unschedulable"
+
+
+def test_a_plan_that_holds_with_and_without_the_pods_that_are_to_come_is_found():
+    world = a_world([a_node(f"n{i}", cpu=4, rack=f"r{i // 2}") for i in range(3)])
+    world.add(a_pod("web", cpu=3, labels={"app": "web"}, affinity=near(RACK, app="web"), node="n2"))
+    with_a_seat_kept_on(world, "n0")
+
+    world.add(a_pod("p", affinity=near(RACK, app="web"))).run()
+
+    assert world.bound("p") == {"p": "n2"}, "n1 is emptier, but only a pod that is to come is near to it"
 
 
 def test_an_entity_waits_for_changes_of_the_plugins_that_rejected_it():

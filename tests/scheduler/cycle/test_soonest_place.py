@@ -6,6 +6,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from muster.scheduler.cycle.soonest_place import known_start, soonest_place
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.verdict import Placed
 from tests.build.examples import examples
-from tests.build.objects import RACK, a_gang, a_node, a_pod, pods
+from tests.build.objects import HOSTNAME, RACK, a_gang, a_node, a_pod, pods
 from tests.build.scheduler import TestWorld, a_world
 
 BEGIN = 1_767_225_600.0
@@ -114,6 +115,19 @@ def test_mostly_the_fewest_pods_have_to_leave():
         worse += len(place.leaving) > fewest
     assert cases > 50
     assert worse <= cases * 0.1
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_place_does_not_depend_on_which_pod_was_seen_first(order: int):
+    world = a_world([a_node("n0", cpu=4), a_node("n1", cpu=4)])
+    world.now = BEGIN
+    world.add(a_pod("r0", cpu=4, node="n0"), *[a_pod(f"r1-{i}", cpu=2, node="n1") for i in range(2)])
+    gang = [a_pod("g-0", "g", cpu=3), a_pod("g-1", "g", cpu=3, nodeSelector={HOSTNAME: "n1"})]
+    world.add(*gang[::order], a_gang("g", 1)).run()
+
+    place, _ = place_of(world)
+
+    assert [assignment.node for assignment in place.placed.assignments] == ["n0"], "one pod has to leave"
 
 
 def test_seats_kept_for_others_are_not_free():

@@ -25,7 +25,9 @@ from tests.build.random_objects import random_pod
 
 def _something(draw: Random, cluster: Cluster, trial, shapes, marks) -> None:
     shape = draw.choice(shapes)
-    match draw.randrange(9):
+    match draw.randrange(10):
+        case 9:
+            trial.keep_room(shape, draw.randrange(cluster.size), draw.choice((1, 1, 3)))
         case 8:
             slots = np.array(draw.sample(range(cluster.size), min(cluster.size, draw.choice((1, 6)))))
             trial.place_counts(shape, slots, np.array([draw.choice((1, 3)) for _ in slots]))

@@ -134,11 +134,11 @@ def test_a_refused_pod_is_chosen_again_when_its_time_has_passed(preemptions: Pre
 
 def test_a_terminating_pod_is_leaving_until_it_left_its_node(preemptions: Preemptions):
     preemptions.pod_terminating(W)
-    assert (preemptions.leaving(), preemptions.nodes_to_be_freed()) == ({W}, {"n1"})
+    assert (preemptions.leaving(), preemptions.is_any_leaving()) == ({W}, True)
 
     preemptions.pod_left_node(W)
 
-    assert (preemptions.leaving(), preemptions.nodes_to_be_freed()) == (set(), set())
+    assert (preemptions.leaving(), preemptions.is_any_leaving()) == (set(), False)
 
 
 def test_a_victim_is_leaving_from_its_deletion_on_unless_the_api_refused_it(preemptions: Preemptions):
@@ -164,7 +164,7 @@ def test_pods_that_count_on_no_node_are_not_leaving(preemptions: Preemptions):
     preemptions.pod_terminating("pod-unknown")
     preemptions.adopt_mark("pod-unknown")
 
-    assert (preemptions.leaving(), preemptions.nodes_to_be_freed()) == (set(), set())
+    assert (preemptions.leaving(), preemptions.is_any_leaving()) == (set(), False)
 
 
 @pytest.mark.parametrize("how", ["marked earlier", "victim", "not at all"])
@@ -188,7 +188,7 @@ def test_a_group_loses_pods_when_one_of_its_running_pods_is_marked_or_a_victim(p
 def test_an_adopted_mark_is_claimed_by_the_plan_that_marks_the_pod(preemptions: Preemptions):
     preemptions.adopt_mark(U)
     preemptions.adopt_mark(W)
-    assert (preemptions.unclaimed, preemptions.nodes_to_be_freed()) == ({U, W}, {"n0", "n1"})
+    assert (preemptions.unclaimed, preemptions.is_any_leaving()) == ({U, W}, True)
 
     preemptions.start(A, PLACED, {U, V}, {U, V})
 

@@ -91,6 +91,14 @@ def test_a_repeated_field_is_refused_in_strict_mode():
     assert refusal(obj, duplicates=repeated).message.endswith('strict decoding error: duplicate field "metadata.name"')
 
 
+def test_unknown_and_repeated_fields_are_named_in_the_order_of_the_body():
+    obj, repeated = decode_json(b'{"metadata":{"x":1},"kind":"Pod","spec":{"priority":1,"priority":2,"y":3}}')
+
+    assert refusal(obj, duplicates=repeated).message.endswith(
+        'unknown field "metadata.x", duplicate field "spec.priority", unknown field "spec.y"'
+    )
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from muster.api import versions
 from muster.api.groups import GROUP, HUB
 from muster.api.manifests import CRD_GROUP, CRD_LABEL
-from muster.api.migration import embedded, members
+from muster.api.migration import embedded, members, other_groups, volcano_jobs
 from muster.api.migration.notes import Note, name, namespace, title
 from muster.api.migration.templates import changed_at, pod_templates
 from muster.api.validation import fields
@@ -38,13 +38,20 @@ def migrate(objects: Iterable[Obj], *, to_crd: bool = False) -> Migrated:
         notes += [] if _is_group(obj) else members.left_alone(obj)
         places |= {note: index for note in notes if note.path and note not in places}
     result: list[Obj] = []
-    for obj, memberships in zip(given, found, strict=True):
+    for index, (obj, memberships) in enumerate(zip(given, found, strict=True)):
         if embedded.is_embedded(obj):
             result += embedded.rewritten(old[(namespace(obj), name(obj))], notes)
+        elif volcano_jobs.is_job(obj):
+            result += volcano_jobs.converted(obj, notes)
+        elif other_groups.is_group(obj):
+            result.append(other_groups.converted(obj, notes))
+        elif other_groups.is_queue(obj):
+            other_groups.without_queue(obj, notes)
         elif _is_group(obj):
             result.append(_current(obj, notes))
         else:
             result.append(_with_members(obj, memberships, notes))
+        places |= {note: index for note in notes if note.path and note not in places}
     if to_crd:
         result = [_as_crd(obj, notes) for obj in result]
     return Migrated(result, notes, places)
@@ -58,10 +65,11 @@ def _is_group(obj: Obj) -> bool:
 
 def _with_members(obj: Obj, memberships: list[members.Membership], notes: list[Note]) -> Obj:
     """An object whose pod templates name their groups as they do today."""
-    new = obj
+    new = other_groups.with_group_named(obj, notes)
+    renamed = new is not obj
     for membership in memberships:
         new = members.rewritten(new, membership, notes)
-    if memberships and not _is_built_in(obj):
+    if (memberships or renamed) and not _is_built_in(obj):
         words = f"schedulingGroup is new: where the CRD of {obj.get('kind')} does not know it, the server drops it"
         notes.append(Note(title(obj), words))
     return members.without_links(new)

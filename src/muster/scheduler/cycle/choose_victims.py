@@ -36,8 +36,16 @@ NO_NODES: Mapping[str, str] = MappingProxyType({})
 def is_valid(
     state: SchedulerState, entity: QueuedEntity, request: GroupRequest, placed: Placed, evicted: Collection[str]
 ) -> bool:
-    """Whether a placement holds once these pods are gone, beside the seats nominated for others."""
+    """Whether a new placement holds once these pods are gone, beside the seats nominated and reserved for others."""
     nominated = state.nominated_against(entity)
+    return validate(placed, request, state.cluster, evicted=frozenset(evicted), nominated=nominated) is None
+
+
+def still_holds(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, placed: Placed, evicted: Collection[str]
+) -> bool:
+    """The same for a placement whose seats are nominated."""
+    nominated = state.nominated_against(entity, holds_seats=True)
     return validate(placed, request, state.cluster, evicted=frozenset(evicted), nominated=nominated) is None
 
 
@@ -53,7 +61,7 @@ def enough_is_leaving(
     )
     with what_if.without(()) as trial:
         kept = _nominated_placement(trial, request, nominated)
-    if kept is not None and is_valid(state, entity, request, kept, leaving):
+    if kept is not None and still_holds(state, entity, request, kept, leaving):
         return PreemptionPlan(kept, (), 0)
     verdict = what_if.plan(request, (), extras=True)
     if not isinstance(verdict, Placed) or not is_valid(state, entity, request, verdict, leaving):

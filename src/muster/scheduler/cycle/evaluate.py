@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from muster.scheduler.checking.validate import validate
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.placement.budget import Budget
-from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest
+from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PendingPod, PodGroupRequest, leaves
 from muster.scheduler.placement.verdict import DomainsEvaluated, Placed, SearchStats, Undecided, Verdict
 from muster.scheduler.planning.paused_search import PausedSearch
 from muster.scheduler.planning.plan import plan, plan_first_slice, resumed_verdict
@@ -85,6 +86,43 @@ def evaluate_resumed(
         _place_nominated(state, entity, trial)
         verdict = resumed_verdict(kept.paused, answer, trial) or Undecided(SearchStats(kept.paused.budget.spent))
         return Evaluation(request, verdict, _diagnoses(state, entity, trial, verdict), DomainsEvaluated(), kept.version)
+
+
+def evaluate_beside_room(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> Evaluation | None:
+    """The verdict if seats kept for others are room and no pods yet; None if none are kept.
+
+    A plan may need that such a pod is there (what it is to be near to, what it is spread against), and fail the check
+    because it is not. One from here is taken if it holds either way, as kube-scheduler filters twice.
+    """
+    kept = Counter(state.nominated_against(entity))
+    if not kept:
+        return None
+    budget, domains = Budget(state.config.budget_steps), DomainsEvaluated()
+    with state.evaluator.trial() as trial:
+        for (shape, slot), count in kept.items():
+            trial.keep_room(shape, slot, count)
+        verdict = plan(request, trial, budget, evaluated=domains)
+        diagnoses = _diagnoses(state, entity, trial, verdict)
+    if isinstance(verdict, Placed) and not _holds_either_way(state, request, verdict, kept):
+        verdict = Undecided(SearchStats(budget.spent))
+    return Evaluation(request, verdict, diagnoses, domains, state.version)
+
+
+def _holds_either_way(
+    state: SchedulerState, request: GroupRequest, placed: Placed, kept: Counter[tuple[Shape, int]]
+) -> bool:
+    if validate(placed, request, state.cluster, nominated=list(kept.elements())) is not None:
+        return False
+    shapes = {member.uid: member.shape for leaf in leaves(request) for member in leaf.members}
+    with state.evaluator.trial() as trial:
+        for (shape, slot), count in kept.items():
+            trial.place(shape, slot, count)
+        for assignment in placed.assignments:
+            shape = shapes[assignment.uid]
+            if not trial.feasible(shape)[assignment.index]:
+                return False
+            trial.place(shape, assignment.index)
+    return True
 
 
 def _place_nominated(state: SchedulerState, entity: QueuedEntity, trial: Trial) -> None:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from muster.api import groups as api
 from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
-from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle.choose_victims import choose_victims, enough_is_leaving, is_valid, kind_word
+from muster.scheduler.cycle.choose_victims import choose_victims, enough_is_leaving, is_valid, kind_word, still_holds
 from muster.scheduler.cycle.connected_pods import has_terms
 from muster.scheduler.cycle.evaluate import request_of
 from muster.scheduler.groups.group import RUNNING, Group, may_preempt
@@ -37,8 +36,7 @@ def freed_placement(state: SchedulerState, entity: QueuedEntity, request: GroupR
     preemption = state.preemptions.get(entity.key)
     if preemption is None or preemption.victims:
         return None
-    fault = validate(preemption.placed, request, state.cluster, nominated=state.nominated_against(entity))
-    return preemption.placed if fault is None else None
+    return preemption.placed if still_holds(state, entity, request, preemption.placed, ()) else None
 
 
 def keep_waiting(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> list[Decision]:
@@ -79,12 +77,12 @@ def _suffices(
     staying = state.preemptions.refused_pods - state.preemptions.leaving()  # the API would not delete them
     if not preemption.victims or not preemption.victims.isdisjoint(staying):
         return False
-    if not is_valid(state, entity, request, preemption.placed, preemption.victims):
+    if not still_holds(state, entity, request, preemption.placed, preemption.victims):
         return False
     # Others leave as well, and a term may need them.
     leaving = state.preemptions.leaving()
     alone = leaving <= preemption.victims or not any(map(has_terms, shapes_of(request).values()))
-    return alone or is_valid(state, entity, request, preemption.placed, preemption.victims | leaving)
+    return alone or still_holds(state, entity, request, preemption.placed, preemption.victims | leaving)
 
 
 # --- start -----------------------------------------------------------------------------------------

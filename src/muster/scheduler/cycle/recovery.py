@@ -36,16 +36,18 @@ def recover(state: SchedulerState, now: float) -> None:
 
 
 def _adopt_nominations(state: SchedulerState) -> None:
-    """Seats nominated by an earlier run are kept until their entity had its cycle, if a victim is still there."""
+    """Seats nominated by an earlier run are kept until their entity had its cycle, if any pod is still to leave.
+
+    It need not be on one of their nodes: a rule can make a pod wait for one that leaves a node nearby.
+    """
     nominated: dict[EntityKey, list[Member]] = {}
     for member in state.forest.members.values():
         ours = member.state == PENDING and member.traits[0] in state.config.profiles
         if ours and member.pod.status.nominated_node_name:
             nominated.setdefault(entity_key(member), []).append(member)
-    to_be_freed = state.preemptions.nodes_to_be_freed()
+    alive = state.preemptions.is_any_leaving()
     for key, members in sorted(nominated.items()):
         entity = state.queue.entities.get(key)
-        alive = any(member.pod.status.nominated_node_name in to_be_freed for member in members)
         for member in sorted(members, key=lambda m: m.order):
             node = member.pod.status.nominated_node_name or ""
             in_line = entity is not None and entity.state is EntityState.ACTIVE

@@ -125,7 +125,10 @@ _CONDITIONS = (api.POD_GROUP_INITIALLY_SCHEDULED, api.POD_GROUP_SCHEDULED, api.C
 
 
 def _waits(state: SchedulerState, now: float) -> list[Wait]:
-    found = ((entity, waiting_since(entity, now)) for entity in state.queue.entities.values())
+    """Seats are nominated for entities whose victims leave; after a restart that is known before their first cycle."""
+    served = state.nominations.entities()
+    entities = (entity for entity in state.queue.entities.values() if entity.key not in served)
+    found = ((entity, waiting_since(entity, now)) for entity in entities)
     return [(entity, since) for entity, since in found if since is not None]
 
 

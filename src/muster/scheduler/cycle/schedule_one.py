@@ -12,7 +12,7 @@ from dataclasses import replace
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle import device_events, preempt, reserve, search
 from muster.scheduler.cycle.binding import bind, choose_devices
-from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_first_slice
+from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_beside_room, evaluate_first_slice
 from muster.scheduler.cycle.proofs import checked_verdict
 from muster.scheduler.cycle.report import clear_nominations, report_fault, report_groups, report_pod
 from muster.scheduler.cycle.requeue_hints import failure_hints, fault_hints, preempting_hints, searching_hints
@@ -69,6 +69,9 @@ def handle_verdict(state: SchedulerState, entity: QueuedEntity, evaluation: Eval
         case Placed() as placed:
             wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))
             if wrong is not None:
+                beside = evaluate_beside_room(state, entity, request)
+                if beside is not None:
+                    return handle_verdict(state, entity, beside, now)
                 fault = TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}")
                 return list(_reject(state, entity, fault, failure_hints(state, entity, evaluation), now))
             return list(_place(state, entity, placed, now))

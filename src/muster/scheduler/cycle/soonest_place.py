@@ -182,11 +182,11 @@ class _Search:
         yield from self._domains(order, top, seats, gains, pods)[:MOST_DOMAINS]
 
     def _largest_shape(self) -> Shape:
-        """The shape that takes most of a node."""
+        """The shape that takes most of a node; of equals the first in the request, whatever was known before it."""
         largest = np.maximum(self.cluster.alloc[:, : self.cluster.size].max(axis=1), 1)
 
-        def share(shape: Shape) -> tuple[float, int]:
-            return float((shape.request_vector(self.cluster) / largest).max()), -shape.id
+        def share(shape: Shape) -> float:
+            return float((shape.request_vector(self.cluster) / largest).max())
 
         return max(shapes_of(self.request).values(), key=share)
 

@@ -5,8 +5,8 @@ Equal values ask for the same, whatever the claims are called, so results can be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from muster.api import quantity
 from muster.api.devices import (
@@ -55,6 +55,15 @@ class Alternative:
     admin_access: bool
     tolerations: tuple[DeviceToleration, ...]
     capacity: tuple[tuple[str, int], ...]
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        # They are keys of what is remembered, and asked for often: worked out once.
+        told = (self.name, self.device_class, self.selectors, self.count, self.admin_access, self.capacity)
+        object.__setattr__(self, "_hash", hash(told))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def takes_all(self) -> bool:
@@ -79,6 +88,18 @@ class ClaimRequest:
 
     requests: tuple[tuple[Alternative, ...], ...]
     constraints: tuple[Constraint, ...]
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.requests, self.constraints)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def ways(self) -> Iterator[Alternative]:
+        """All alternatives of all requests."""
+        return (way for ways in self.requests for way in ways)
 
     @property
     def fewest_devices(self) -> int:

@@ -101,7 +101,7 @@ def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation:
     if never:
         return "not considered: the preemption policy is Never"
     leaving = state.preemptions.leaving()
-    victims, _ = possible_victims(
+    victims = possible_victims(
         state.forest, state.cluster, entity.priority, marked=state.preemptions.unclaimed, excluded=leaving
     )
     if not victims:

@@ -20,6 +20,7 @@ from muster.scheduler.planning.node_matrix import Ints, Mask
 from muster.scheduler.planning.partial_placement import narrowed
 from muster.scheduler.planning.seat_bounds import most
 from muster.scheduler.planning.tree_search import NotFound
+from muster.scheduler.runtime.diagnosis import Diagnosis
 
 NEAREST = 5  # domains that are described
 
@@ -63,7 +64,7 @@ class ShortageFinder:
         trial = self.placement.trial
         room = [most(trial, pods.shape, nodes) for pods in leaf.identical]
         counted = min(leaf.need, sum(min(pods.count, have) for pods, have in zip(leaf.identical, room, strict=True)))
-        independent = all(trial.independent(pods.shape) for pods in leaf.identical)
+        independent = all(trial.countable(pods.shape) for pods in leaf.identical)
         if independent and len(leaf.identical) == 1:
             return self._one_shape(leaf, key, domain, nodes, counted)
         if not independent and leaf.need > MOST_PLACED:
@@ -116,8 +117,20 @@ class ShortageFinder:
             requests = shape.request_vector(cluster)
             top = [name for name, count in short if count == short[0][1]]
             return tuple((name, missing * int(requests[cluster.row[name]])) for name in top)
-        diagnosis = self.placement.trial.diagnose(shape, nodes)
+        diagnosis = self._diagnosis(shape, nodes, taken)
         return tuple(sorted(diagnosis.counts.items(), key=lambda item: (-item[1], item[0]))[:2])
+
+    def _diagnosis(self, shape: Shape, nodes: Mask | None, taken: Ints | None) -> Diagnosis:
+        """Why nodes reject one more pod; `taken` pods of the shape are on them already."""
+        trial = self.placement.trial
+        used = np.flatnonzero(taken) if taken is not None and shape.footprint.needs is not None else ()
+        if taken is None or not len(used):
+            return trial.diagnose(shape, nodes)
+        mark = trial.mark()
+        trial.place_counts(shape, np.asarray(used, dtype=np.int64), taken[used])
+        found = trial.diagnose(shape, nodes)
+        trial.undo(mark)
+        return found
 
     def _nearest(self, request: GroupRequest, nodes: Mask | None) -> list[tuple[str, Mask]]:
         """The domains with the most room for a group."""

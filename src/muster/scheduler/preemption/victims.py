@@ -10,7 +10,6 @@ Many entities may fail in one state of the cluster and ask for the same victims:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -41,7 +40,6 @@ class Candidates(NamedTuple):
 
     victims: VictimTable
     quorums: Mapping[EntityKey, Quorum]
-    in_flight: bool  # some pods cannot be evicted yet because their bind is in flight
 
 
 class VictimIndex:
@@ -57,8 +55,8 @@ class VictimIndex:
         """The victims of lower priority; the result is the same for as long as `version` is."""
         state = (version, priority, frozenset(marked), frozenset(excluded))
         if self._candidates is None or state != self._state:
-            found, in_flight = possible_victims(forest, cluster, priority, marked=marked, excluded=excluded)
-            self._candidates = Candidates(found, quorums(found), in_flight)
+            found = possible_victims(forest, cluster, priority, marked=marked, excluded=excluded)
+            self._candidates = Candidates(found, quorums(found))
             self._state = state
         return self._candidates
 
@@ -68,8 +66,8 @@ class VictimIndex:
 
 def possible_victims(
     forest: Forest, cluster: Cluster, below: int, *, marked: Collection[str] = (), excluded: Collection[str] = ()
-) -> tuple[VictimTable, bool]:
-    """Every victim of lower priority, and whether some pods are left out because their bind is in flight."""
+) -> VictimTable:
+    """Every victim of lower priority."""
     running = _RunningPods(forest, cluster)
     low = (running.priority < below) & ~running.column("terminating")
     assumed = running.column("assumed")
@@ -77,7 +75,7 @@ def possible_victims(
     evictable, alone = low & ~kept, running.subtree_of < 0
     single = np.flatnonzero(evictable & alone & (running.slot >= 0))
     whole = running.whole_subtrees(np.flatnonzero(evictable & ~alone), np.flatnonzero(low & kept & ~alone))
-    return _table(running, single, whole, marked), bool((low & assumed).any())
+    return _table(running, single, whole, marked)
 
 
 class _RunningPods:
@@ -93,29 +91,29 @@ class _RunningPods:
         self.groups: list[Group] = list(numbers)
         self.group_of: Ints = numbered(self._group, {**numbers, None: -1})
         self.subtrees: list[Group] = []
-        priorities, subtrees = self._traits()
-        alone = np.flatnonzero(self.group_of < 0)
+        priorities, subtrees, rooted = self._traits()
+        own = np.flatnonzero(~np.append(rooted, False)[self.group_of])
         self.priority: Ints = np.append(priorities, 0)[self.group_of]
-        self.priority[alone] = [self.members[pod].traits[1] for pod in alone.tolist()]
+        self.priority[own] = [self.members[pod].traits[1] for pod in own.tolist()]
         self.subtree_of: Ints = np.append(subtrees, -1)[self.group_of]
 
-    def _traits(self) -> tuple[Ints, Ints]:
-        """Per group, the priority of its pods as victims, and the subtree that is evicted as a whole (-1 for none)."""
+    def _traits(self) -> tuple[Ints, Ints, Bools]:
+        """Per group, the priority of its pods as victims, and the subtree that is evicted as a whole (-1 for none).
+
+        Also whether the top of its tree exists: without it each pod has its own priority (as in `victim_priority`).
+        """
         known: dict[Group, int] = {}
         priorities, subtrees = [0] * len(self.groups), [-1] * len(self.groups)
+        rooted = np.zeros(len(self.groups), dtype=np.bool_)
         for number, group in enumerate(self.groups):
             top = group.root()
-            priorities[number] = priority_of(top) if top.exists else self._first[group].traits[1]
+            if top.exists:
+                rooted[number], priorities[number] = True, priority_of(top)
             ancestor = disrupted_as_whole(group)
             if ancestor is not None:
                 subtrees[number] = known.setdefault(ancestor, len(known))
         self.subtrees = list(known)
-        return np.array(priorities, dtype=np.int64), np.array(subtrees, dtype=np.int64)
-
-    @cached_property
-    def _first(self) -> dict[Group | None, Member]:
-        """The first pod of each group."""
-        return dict(zip(reversed(self._group), reversed(self.members), strict=True))
+        return np.array(priorities, dtype=np.int64), np.array(subtrees, dtype=np.int64), rooted
 
     def whole_subtrees(self, pods: Ints, kept: Ints) -> Ints:
         """Those of the pods whose whole subtree can be evicted and would free room, subtree by subtree."""

@@ -199,7 +199,8 @@ class _SchedulerArgs:
     They are settings of the scheduler, which all profiles share: a field that several profiles set has one value.
     """
 
-    known = ("bindTimeoutSeconds", "budgetSteps", "reservations")
+    # What is in plugin files was loaded by the caller, which gives it to `load` as `extra`.
+    known = ("bindTimeoutSeconds", "budgetSteps", "pluginFiles", "reservations")
 
     def __init__(self) -> None:
         self.bind_timeout = Config.bind_timeout

@@ -190,10 +190,9 @@ class Preemptions:
         surely = self._terminating | (deleted - self._refused_until.keys())
         return frozenset(uid for uid in surely if uid in self._cluster.pods)
 
-    def nodes_to_be_freed(self) -> set[str]:
-        """Nodes with a pod that is terminating or marked by an earlier run."""
-        pods = self._cluster.pods
-        return {pods[uid].node for uid in self._unclaimed | self._terminating if uid in pods}
+    def is_any_leaving(self) -> bool:
+        """Whether a pod on a node is terminating or was marked by an earlier run."""
+        return not self._cluster.pods.keys().isdisjoint(self._unclaimed | self._terminating)
 
     def is_losing_pods(self, group: Group) -> bool:
         """Whether a pod of the group is marked, or a victim of some entity."""

@@ -103,15 +103,17 @@ class SchedulerState:
         pending = [member for leaf in entity.group.leaves() for member in leaf.pending.values()]
         return sorted(pending, key=lambda member: member.order)
 
-    def nominated_against(self, entity: QueuedEntity) -> list[tuple[Shape, int]]:
+    def nominated_against(self, entity: QueuedEntity, *, holds_seats: bool = False) -> list[tuple[Shape, int]]:
         """The seats (shape, slot) that an entity must not take: they are nominated or reserved for others.
 
-        An entity that is bound in part is not bound by reservations: nothing comes before its completion.
+        An entity that is bound in part is not bound by reservations: nothing comes before its completion. Where an
+        entity `holds_seats` that are nominated for it, reservations of its own priority were made beside them.
         """
         nominated = self.nominations.against(entity.key, entity.priority)
         if not self.reservations or entity.partly_bound:
             return nominated
-        return nominated + self.reservations.against(entity.key, entity.priority, self.longest_run(entity))
+        priority = entity.priority + 1 if holds_seats else entity.priority
+        return nominated + self.reservations.against(entity.key, priority, self.longest_run(entity))
 
     def longest_run(self, entity: QueuedEntity) -> float | None:
         """After how many seconds all pending pods of an entity are gone, if that is known and believed."""
