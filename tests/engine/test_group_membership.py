@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from muster.api.types import ObjectMeta, OwnerReference, Pod, PodMeta, PodSpec, SchedulingGroup
+from muster.api.types import OwnerReference, Pod, PodMeta, PodSpec, SchedulingGroup
 from muster.engine.api_discovery import CRDS, NATIVE, NONE
 from muster.engine.group_membership import LABEL, membership
 
 
 def a_member(label: str = "", field: str = "", uid: str = "u1") -> Pod:
-    meta = ObjectMeta(name="p", namespace="default", uid=uid, labels={LABEL: label} if label else None)
+    meta = PodMeta(name="p", namespace="default", uid=uid, labels={LABEL: label} if label else None)
     return Pod(metadata=meta, spec=PodSpec(scheduling_group=SchedulingGroup(field) if field else None))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from muster.api.membership import SHORT_UID, Facts
+from muster.api.pod_conditions import SHORT_UID, Facts
 
 JSON = dict[str, Any]
 
