@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e e2e-conformance e2e-workloads site sbom audit soak day bench bench-guard bench-cluster bench-pressure bench-search clean
+.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e e2e-conformance e2e-workloads site sbom audit faults faults-selftest soak day bench bench-guard bench-cluster bench-pressure bench-search clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -79,6 +79,12 @@ sbom: setup  ## what an installation consists of, as CycloneDX, into dist/
 
 audit: setup  ## known vulnerabilities of the locked packages, where the advisory service can be reached
 	@$(BIN)/python tools/audit.py
+
+faults: setup  ## bad days in virtual time, each from its seed: SEEDS=100 FIRST=0
+	$(BIN)/python -m tests.simulation --first $(or $(FIRST),0) --seeds $(or $(SEEDS),100)
+
+faults-selftest: setup  ## thirty planted bugs, each of which the bad days must find
+	$(BIN)/python -m tests.simulation.selftest
 
 soak: setup  ## long runs under load
 	$(BIN)/python -m bench.soak

@@ -101,7 +101,7 @@ def test_what_no_controller_expands_is_refused(obj: Any, tmp_path: Path, capsys:
     captured = capsys.readouterr()
     assert captured.out == ""
     assert f"{file}:3: {obj['kind']}/{obj['metadata']['name']}: " in captured.err
-    assert "simulate creates the pods of Deployment, Job and ReplicaSet" in captured.err
+    assert "simulate creates the pods of Deployment, Job, ReplicaSet, JobSet and LeaderWorkerSet" in captured.err
 
 
 def test_no_served_kind_with_a_pod_template_is_passed_over():

@@ -104,10 +104,13 @@ class StoreReader:
         kind = self._registry.kind(group, plural)
         if kind is None:
             return []
-        if kind.namespaced or not self._store.settled(kind.table):
+        table = self._store.table(kind.table)
+        settled = self._store.settled(kind.table)
+        if settled and not table.records:
+            return []  # every new pod asks for quotas and limit ranges, and most namespaces have none
+        if kind.namespaced or not settled:
             return [codec.load(kind, record) for record in self._store.heads(kind.table, namespace)]
         # Every new pod asks for the priority classes: while nothing changes, the answer does not either.
-        table = self._store.table(kind.table)
         at, objects = self._lists.get(kind.table, (-1, []))
         if at != table.end:
             objects = [codec.load(kind, record) for record in table.scan()]
