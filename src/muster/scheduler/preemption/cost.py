@@ -79,9 +79,10 @@ class EvictionCost:
 
     def cost_of(self, victims: VictimTable, chosen: Iterable[int]) -> Cost:
         """`cost` of some victims of a table, by number."""
-        numbers = np.fromiter(chosen, np.int64)
+        ordered = sorted(chosen)
         if self.allowed:
-            return self.cost([victims[number] for number in np.sort(numbers).tolist()])
+            return self.cost([victims[number] for number in ordered])
+        numbers = np.array(ordered, dtype=np.int64)
         new = numbers[~victims.marked[numbers]]
         lost: dict[EntityKey, int] = {}
         for number in new.tolist():
