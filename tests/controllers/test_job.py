@@ -394,3 +394,21 @@ async def test_a_job_ends_when_too_many_indexes_have_failed(world: World):
     job = await world.get(JOBS, "j")
     assert conditions(job)["Failed"] == ("True", "MaxFailedIndexesExceeded")
     assert job["status"]["failedIndexes"] == "0,2"
+
+
+async def test_a_job_adopts_its_orphans_and_lets_go_of_pods_whose_labels_were_changed(world: World):
+    await world.start(NAME)
+    await world.job(parallelism=1, completions=1)
+    await world.settle()
+    (pod,) = await world.pods()
+    name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
+    await world.client.patch(PODS, name, {"metadata": {"ownerReferences": None}}, "default")
+    await world.settle()
+    (pod,) = await world.pods()
+    assert pod["metadata"]["ownerReferences"][0]["kind"] == "Job"
+
+    await world.client.patch(PODS, name, {"metadata": {"labels": dict.fromkeys(labels)}}, "default")
+    await world.settle()
+    owners = {each["metadata"]["name"]: each["metadata"].get("ownerReferences") for each in await world.pods()}
+    assert owners.pop(name) is None
+    assert len(owners) == 1, "another pod took its place"

@@ -14,6 +14,7 @@ from muster.api.errors import ApiError
 from muster.api.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
 from muster.api.types import INDEX_FAILURES
 from muster.client.clock import seconds_of, timestamp
+from muster.controllers.adoption import adopt, orphans_of, release, selector_of
 from muster.controllers.controller import Controller
 from muster.controllers.job_counts import (
     INDEX_LABEL,
@@ -33,6 +34,7 @@ _MANAGER = "kubernetes.io/job-controller"
 _FIRST_BACKOFF = 10.0
 _LONGEST_BACKOFF = 360.0
 _BLOCKED_SECONDS = 30.0  # a Job that waits for a Workload is woken by it; this is the fallback
+_JOB_NAME = "batch.kubernetes.io/job-name"
 
 
 class JobController(Controller):
@@ -42,6 +44,7 @@ class JobController(Controller):
     def setup(self) -> None:
         self._jobs = self.watch_keys(JOBS)
         pods = self.watch(PODS)
+        self._orphans = orphans_of(pods)
         self._control = PodControl(self.client, self.clock, pods, JOBS, self.events)
         self._counts: dict[str, JobCounts] = {}
         workloads, groups = self.watch(WORKLOADS), self.watch(POD_GROUPS)
@@ -54,12 +57,16 @@ class JobController(Controller):
         self._jobs.on_change(self._job_changed)
 
     def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
-        pod = new if new is not None else old
-        owner = controller_of(pod.metadata) if pod is not None else None
-        if pod is not None and owner is not None and owner.kind == JOBS.kind:
-            if new is not None and owner.uid in self._counts:
-                self._counts[owner.uid].note((new,), self.clock.now())
-            self.queue.add((pod.metadata.namespace, owner.name))
+        for pod in (old, new):
+            if pod is None:
+                continue
+            owner = controller_of(pod.metadata)
+            if owner is not None and owner.kind == JOBS.kind:
+                if pod is new and owner.uid in self._counts:
+                    self._counts[owner.uid].note((pod,), self.clock.now())
+                self.queue.add((pod.metadata.namespace, owner.name))
+            elif owner is None and (name := (pod.metadata.labels or {}).get(_JOB_NAME)):
+                self.queue.add((pod.metadata.namespace, name))
 
     def _job_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
@@ -79,6 +86,8 @@ class JobController(Controller):
             return None
         if job.spec.get("managedBy") not in (None, _MANAGER):
             return None
+        if await self._claim(job):
+            return None  # the pod's event queues the key again
         if finished_condition(job):
             return await self._expire(job)
         return await _Reconciliation(self, job).run()
@@ -99,6 +108,24 @@ class JobController(Controller):
         else:
             counts.note(pods, self.clock.now())
         return counts
+
+    async def _claim(self, job: UnstructuredObject) -> bool:
+        """Adopt pods that the selector matches and let go of those that it does not; whether there were any."""
+        if job.spec.get("selector") is None:
+            return False
+        ours = selector_of(job)
+        named: list[PodView] = [
+            pod
+            for pod in self._orphans.get(job.metadata.namespace)
+            if (pod.metadata.labels or {}).get(_JOB_NAME) == job.metadata.name
+        ]
+        orphans = [pod for pod in named if not pod.going and ours(pod.metadata)]
+        strangers = [pod for pod in self.pods_of(job) if not ours(pod.metadata)]
+        for pod in orphans:
+            await adopt(self.client, PODS, pod.metadata, JOBS, job.metadata)
+        for pod in strangers:
+            await release(self.client, PODS, pod.metadata, job.metadata)
+        return bool(orphans or strangers)
 
     async def _expire(self, job: UnstructuredObject) -> float | None:
         """Remove a finished Job when its time to live is over."""
