@@ -385,7 +385,7 @@ async def test_each_index_has_its_own_limit_of_failures(world: World):
 
 async def test_a_job_ends_when_too_many_indexes_have_failed(world: World):
     await world.start(NAME)
-    limits = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
+    limits: dict[str, Any] = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
     await world.job(parallelism=3, completions=3, completionMode="Indexed", **limits)
     await world.settle()
     await fail_index(world, 0)
