@@ -97,7 +97,8 @@ def _place(state: SchedulerState, entity: QueuedEntity, placed: Placed, now: flo
     yield from preempt.cancel(state, entity)
     yield from bind(state, [(entity, assignment) for assignment in placed.assignments], devices)
     entity.set_outcome("Placed", "")
-    for member in state.members_of(entity) if entity.group is not None else ():
+    left = entity.group is not None and entity.group.pending_below
+    for member in state.members_of(entity) if left else ():
         yield from report_pod(state, member, "there was no room for this pod beside the members that were placed")
 
 
