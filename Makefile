@@ -7,7 +7,7 @@ export UV_LINK_MODE := copy
 
 SCHEDULER_TESTS = $(if $(PACKAGE),tests/scheduler/$(PACKAGE),tests/scheduler tests/promises)
 
-.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e site soak day bench bench-guard bench-cluster bench-pressure bench-search clean
+.PHONY: help setup demo test test-scheduler test-full oracle oracle-search lint pages format e2e e2e-conformance e2e-workloads site sbom audit faults faults-selftest soak day bench bench-guard bench-cluster bench-pressure bench-search clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -60,11 +60,31 @@ format: setup  ## rewrite the code in the house format
 # These tests start real processes and race with the clock of a busy machine: what fails is run once more, alone, and
 # what passes only then is listed at the end.
 e2e: setup  ## slow tests: kills, full disks, processes, real kubectl, a real kube-apiserver where Go is installed
-	$(BIN)/python tools/rerun_failed.py -m "e2e or slow" -p no:randomly --hypothesis-profile=full --timeout 1800
+	$(BIN)/python tools/rerun_failed.py -m "(e2e or slow) and not workloads" -p no:randomly --hypothesis-profile=full --timeout 1800
+
+e2e-conformance: setup  ## the specs of Kubernetes' own suite that need no container, on `muster up`; builds for minutes
+	$(BIN)/python -m e2e.conformance.run --shards $(or $(SHARDS),2)
+
+e2e-workloads: setup  ## the real managers of workloads (JobSet, LeaderWorkerSet, Kueue …); builds for minutes
+	$(BIN)/python tools/rerun_failed.py -m workloads -n 0 -p no:randomly --timeout 1800 -rs
 
 site: setup  ## the documentation as a site, into site/
 	@$(BIN)/uv sync --quiet --frozen --inexact --group site
 	$(BIN)/zensical build --strict
+
+sbom: setup  ## what an installation consists of, as CycloneDX, into dist/
+	@mkdir -p dist
+	@$(BIN)/uv export --quiet --frozen --no-dev --format cyclonedx1.5 --output-file dist/muster.cdx.json
+	@echo "dist/muster.cdx.json"
+
+audit: setup  ## known vulnerabilities of the locked packages, where the advisory service can be reached
+	@$(BIN)/python tools/audit.py
+
+faults: setup  ## bad days in virtual time, each from its seed: SEEDS=100 FIRST=0
+	$(BIN)/python -m tests.simulation --first $(or $(FIRST),0) --seeds $(or $(SEEDS),100)
+
+faults-selftest: setup  ## thirty planted bugs, each of which the bad days must find
+	$(BIN)/python -m tests.simulation.selftest
 
 soak: setup  ## long runs under load
 	$(BIN)/python -m bench.soak

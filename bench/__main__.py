@@ -19,6 +19,7 @@ PAGES = (
     "wakeups",
     "workloads",
     "preemption",
+    "devices",
     "scale",
     "starvation",
     "promises",

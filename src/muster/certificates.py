@@ -63,9 +63,9 @@ class Authority:
         return cls(builder.sign(key, hashes.SHA256()), key)
 
     @classmethod
-    def open(cls, directory: Path) -> Authority:
+    def open(cls, directory: Path, file: str = "ca", name: str = "muster-ca") -> Authority:
         """The authority of a data directory, created there the first time."""
-        cert_file, key_file = directory / "ca.crt", directory / "ca.key"
+        cert_file, key_file = directory / f"{file}.crt", directory / f"{file}.key"
         if cert_file.exists() and key_file.exists():
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
             if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -73,7 +73,7 @@ class Authority:
             cert = x509.load_pem_x509_certificate(cert_file.read_bytes())
             _check_dates(cert_file, cert)
             return cls(cert, key)
-        authority = cls.create()
+        authority = cls.create(name)
         write_private(key_file, _pem_key(authority._key))
         write_private(cert_file, authority.pem)
         return authority

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.api.resources import PODS, REPLICATION_CONTROLLERS
+from muster.api.resources import PODS, REPLICATION_CONTROLLERS, RESOURCE_QUOTAS
 from tests.controllers.conftest import World
 
 
@@ -31,3 +31,20 @@ async def test_it_adopts_pods_that_its_labels_select(world: World):
     await world.settle()
     owned = [pod["metadata"]["name"] for pod in await world.pods() if pod["metadata"].get("ownerReferences")]
     assert owned == ["orphan"]
+
+
+async def test_pods_that_cannot_be_made_are_said_in_a_condition_until_they_can(world: World):
+    await world.start("replication-controller", "resourcequota-controller")
+    await world.create(RESOURCE_QUOTAS, "q", spec={"hard": {"pods": "1"}})
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await world.create(REPLICATION_CONTROLLERS, "r", spec={"replicas": 2, "template": template})
+    await world.settle()
+    status = (await world.get(REPLICATION_CONTROLLERS, "r"))["status"]
+    (failure,) = status["conditions"]
+    assert (failure["type"], failure["status"], failure["reason"]) == ("ReplicaFailure", "True", "FailedCreate")
+    assert "exceeded quota: q" in failure["message"]
+    assert status["replicas"] == 1, "what could be made is counted"
+
+    await world.client.patch(REPLICATION_CONTROLLERS, "r", {"spec": {"replicas": 1}}, "default")
+    await world.settle()
+    assert "conditions" not in (await world.get(REPLICATION_CONTROLLERS, "r"))["status"]

@@ -61,6 +61,20 @@ async def test_an_earlier_appointment_stands(world: World):
     await queue.close()
 
 
+async def test_a_clock_that_was_put_forward_does_not_make_a_late_appointment_look_early(world: World):
+    queue = WorkQueue(world.clock)
+    queue.add_after("a", 300.0)
+    await asyncio.sleep(0)
+    world.clock._now += 3600.0  # set, while the sleepers go on sleeping
+
+    queue.add_after("a", 0.2)
+    await asyncio.sleep(0)
+
+    world.clock._sleepers = [each for each in world.clock._sleepers if not each[2].done()]
+    assert min(due for due, _, _ in world.clock._sleepers if due > world.clock.now()) == world.clock.now() + 0.2
+    await queue.close()
+
+
 async def test_a_key_that_keeps_coming_back_has_to_wait(world: World):
     queue = WorkQueue(world.clock)
     queue.add("busy")

@@ -56,16 +56,6 @@ def test_the_chart_is_of_this_version() -> None:
 # What helm makes of it
 
 
-@pytest.fixture(scope="session")
-def helm() -> Path:
-    """The real helm, built once and cached outside the checkout."""
-    built = subprocess.run([ROOT / "e2e" / "helm" / "build.sh"], capture_output=True, text=True, check=False)
-    if built.returncode == 3:
-        pytest.skip(f"no helm: {built.stderr.strip()}")
-    assert built.returncode == 0, built.stderr
-    return Path(built.stdout.strip().splitlines()[-1])
-
-
 @pytest.fixture
 def rendered(helm: Path, tmp_path: Path) -> Rendering:
     """What a release called muster would apply, with these values."""

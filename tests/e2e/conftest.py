@@ -1,13 +1,15 @@
 """The real Kubernetes binaries, built once and cached outside the checkout, and clusters made from them."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from e2e.kube.cluster import DEFAULT_CONTROLLERS, RealCluster
+from e2e.workloads.managers import Manager, NoGo, build, manager
 
 from muster.api.crds import crds
 from tests.e2e.browser import CHROMIUM
@@ -25,6 +27,23 @@ def kube() -> Path:
         pytest.skip(f"no Kubernetes binaries: {built.stderr.strip()}")
     assert built.returncode == 0, built.stderr
     return Path(built.stdout.strip().splitlines()[-1])
+
+
+StartManager = Callable[[str, Path, Path], AbstractContextManager[Manager]]
+
+
+@pytest.fixture(scope="session")
+def managers(kube: Path) -> StartManager:
+    """`managers("jobset", kubeconfig, directory)` runs a real manager of workloads beside any server."""
+
+    def start(name: str, kubeconfig: Path, directory: Path) -> AbstractContextManager[Manager]:
+        try:
+            build(name)
+        except NoGo as error:
+            pytest.skip(f"no manager {name}: {error}")
+        return manager(name, kube / "kubectl", kubeconfig, directory)
+
+    return start
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,11 @@ META_SCHEMAS: dict[str, Schema] = {
             "uid": {"type": "string", "description": "What tells this object from others of the same name over time."},
             "resourceVersion": {"type": "string", "description": "The revision of the stored object."},
             "generation": {"type": "integer", "format": "int64", "description": "How often the spec changed."},
-            "creationTimestamp": {"type": "string", "format": "date-time", "description": "When it was created."},
+            "creationTimestamp": {
+                "type": "string",
+                "format": "date-time",
+                "description": "CreationTimestamp is a timestamp of the server: when it created the object.",
+            },
             "deletionTimestamp": {"type": "string", "format": "date-time", "description": "When it was deleted."},
             "deletionGracePeriodSeconds": {"type": "integer", "format": "int64", "description": "Time left to end."},
             "selfLink": {"type": "string", "description": "Not used any more."},

@@ -45,8 +45,12 @@ class WorkQueue:
             self._available.set()
 
     def add_after(self, key: Hashable, seconds: float) -> None:
-        """Add the key after a delay; an earlier time that was set before stays."""
-        due = self._clock.now() + seconds
+        """Add the key after a delay; an earlier time that was set before stays.
+
+        Times are compared on the loop's clock, which nobody sets: else a clock that was put forward would make a
+        timer of five minutes look earlier than one of a moment.
+        """
+        due = asyncio.get_running_loop().time() + seconds
         timer = self._timers.get(key)
         if timer is not None:
             if timer[0] <= due:

@@ -18,25 +18,28 @@ from muster.api import gates as feature_gates
 from muster.api.errors import ApiError, internal
 from muster.api.gates import FeatureGates
 from muster.api.resources import CONFIG_MAPS, ENDPOINT_SLICES, SERVICES, STORAGE_CLASSES, Resource
-from muster.certificates import Authority, private_directory
+from muster.certificates import private_directory
 from muster.client.local import LocalClient
 from muster.client.protocol import Client, Obj
 from muster.logs import keys
-from muster.plane.credentials import Credentials
+from muster.plane.credentials import FRONT_PROXY, Credentials
 from muster.server.admission.bootstrap import bootstrap_objects, default_storage_class, local_api_services
 from muster.server.admission.dynamic.chain import DynamicAdmission
 from muster.server.admission.dynamic.webhook_client import WebhookClient, WebhookError
 from muster.server.admission.eviction import BudgetGuard
+from muster.server.aggregation import identity
+from muster.server.aggregation.aggregation import Aggregation
 from muster.server.auth.authentication import StaticTokens
 from muster.server.auth.bootstrap import bootstrap_policy
 from muster.server.auth.security import Security
-from muster.server.backend import ServerHooks
+from muster.server.backend import ServerHooks, StoreReader
 from muster.server.core import ApiServer
 from muster.server.http import HttpServer, Limits, server_tls
 from muster.server.identifiers import Identifiers, RepeatableIdentifiers
 from muster.server.resources.kind import Reader
 from muster.server.resources.rules.policy_expressions import authorizer_library
 from muster.server.served_kinds import build_registry
+from muster.server.service_endpoints import ServiceEndpoints
 from muster.server.store.base import Store
 from muster.server.store.memory import MemoryStore
 
@@ -65,6 +68,13 @@ class Api:
         self.security = Security(store, credentials.signer, tokens)
         registry = self.security.guarded(build_registry(gates, answers=self.security.answers))
         self._webhooks = WebhookClient(webhook_endpoints)
+        self.aggregation = Aggregation(
+            store,
+            registry,
+            StoreReader(store, registry),
+            ServiceEndpoints(webhook_endpoints),
+            credentials.for_front_proxy,
+        )
         library = authorizer_library(self.security.decide)
         self.admission = DynamicAdmission(store, self._webhooks, library, registry)
         self.hooks = ServerHooks(
@@ -72,6 +82,7 @@ class Api:
             metrics=_metrics,
             admission=self.admission,
             ask_webhook=self._ask_webhook,
+            remote=self.aggregation,
         )
         self.core = ApiServer(store, registry, hooks=self.hooks, identifiers=identifiers, clock=clock)
         self.client: Client = LocalClient(self.core)
@@ -110,7 +121,7 @@ class Api:
                 *(ensure(api.client, _API_SERVICES, each) for each in local_api_services(api.core.registry.groups()))
             )
             await bootstrap_policy(api.client)
-            await publish_authority(api.client, api.credentials.authority.pem.decode())
+            await publish_authority(api.client, api.credentials)
             for resource, count in sorted(api.core.unserved().items()):
                 log.warning(
                     "Stored objects are kept and not served: their kind is not known here",
@@ -138,6 +149,7 @@ class Api:
         if self._http is not None:
             await self._http.stop()
         await self.admission.close()
+        await self.aggregation.close()
         await self.store.close()
 
 
@@ -177,19 +189,17 @@ async def ensure(client: Client, resource: Resource, obj: Obj) -> None:
             raise
 
 
-async def publish_authority(client: Client, pem: str) -> None:
-    """Write the ConfigMap from which extension API servers read which client certificates to trust.
-
-    They also require a CA of front proxies. There is no proxy here, so the key of that CA is not kept.
-    """
+async def publish_authority(client: Client, credentials: Credentials) -> None:
+    """Write the ConfigMap from which extension API servers read which client certificates and headers to trust."""
     meta = {"name": "extension-apiserver-authentication", "namespace": "kube-system"}
     data = {
-        "client-ca-file": pem,
-        "requestheader-client-ca-file": Authority.create("muster-front-proxy-ca").pem.decode(),
-        "requestheader-allowed-names": '["front-proxy-client"]',
-        "requestheader-username-headers": '["X-Remote-User"]',
-        "requestheader-group-headers": '["X-Remote-Group"]',
-        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "client-ca-file": credentials.authority.pem.decode(),
+        "requestheader-client-ca-file": credentials.front_proxy.pem.decode(),
+        "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
+        "requestheader-username-headers": f'["{identity.USER}"]',
+        "requestheader-uid-headers": f'["{identity.UID}"]',
+        "requestheader-group-headers": f'["{identity.GROUP}"]',
+        "requestheader-extra-headers-prefix": f'["{identity.EXTRA}"]',
     }
     await ensure(client, CONFIG_MAPS, {"metadata": meta})
     await client.patch(CONFIG_MAPS, meta["name"], {"data": data}, meta["namespace"])

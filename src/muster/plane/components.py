@@ -16,6 +16,7 @@ from muster.api.errors import bad_request
 from muster.certificates import Authority
 from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
+from muster.server.aggregation.aggregation import Aggregation
 from muster.server.auth.aggregation import RoleAggregation
 from muster.server.auth.rbac import Authorizer
 from muster.server.request import Request, Response
@@ -105,6 +106,23 @@ class RoleAggregator(Component):
 
     async def run(self) -> None:
         await self._aggregation.run()
+
+
+class ApiAggregator(Component):
+    """Checks the servers behind APIServices and writes whether they are available."""
+
+    name = "api-aggregation"
+
+    def __init__(self, aggregation: Aggregation) -> None:
+        super().__init__()
+        self._aggregation = aggregation
+
+    def prepare(self, client: Client, options: Options) -> asyncio.Event:
+        self._availability = self._aggregation.availability(client, options.clock)
+        return self._availability.ready
+
+    async def run(self) -> None:
+        await self._availability.run()
 
 
 class Nodes(Component):

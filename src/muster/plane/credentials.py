@@ -1,4 +1,4 @@
-"""The credentials of one control plane: CA, server certificate, administrator certificate and kubeconfig.
+"""The credentials of one control plane: CAs, server certificate, administrator certificate and kubeconfig.
 
 In a data directory everything is kept under `pki/`, readable by its owner only; without one it is kept in memory.
 """
@@ -25,6 +25,8 @@ from muster.server.auth.tokens import TokenSigner
 
 ADMIN = "kubernetes-admin"
 MASTERS = "system:masters"
+FRONT_PROXY = "front-proxy-client"
+_FRONT_PROXY_CA = ("front-proxy-ca", "muster-front-proxy-ca")  # file and name
 
 
 class Credentials:
@@ -34,8 +36,14 @@ class Credentials:
         self._directory = private_directory(data / "pki") if data is not None else None
         if self._directory is None:
             self.authority, self.signer = Authority.create(), TokenSigner.create()
+            self.front_proxy = Authority.create(_FRONT_PROXY_CA[1])
         else:
             self.authority, self.signer = Authority.open(self._directory), TokenSigner.open(self._directory)
+            self.front_proxy = Authority.open(self._directory, *_FRONT_PROXY_CA)
+
+    def for_front_proxy(self) -> Pair:
+        """The certificate by which other API servers know this one; fresh at every start, of a CA that is kept."""
+        return self.front_proxy.for_client(FRONT_PROXY)
 
     def for_server(self, host: str) -> Pair:
         """A server certificate for the usual names and the address we listen on; fresh at every start."""

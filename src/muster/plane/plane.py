@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from muster.client.protocol import Client
 from muster.loop_watch import HeldTimes, LoopWatch
 from muster.plane.api import Api
-from muster.plane.components import Component, Controllers, Nodes, RoleAggregator, Scheduler
+from muster.plane.components import ApiAggregator, Component, Controllers, Nodes, RoleAggregator, Scheduler
 from muster.plane.options import Options
 from muster.server.store.records import StoreFailedError
 
@@ -81,6 +81,7 @@ class Plane:
         if self.options.controllers:
             authority = self.api.credentials.authority
             components += [Controllers(authority), RoleAggregator(self.api.security.authorizer)]
+            components.append(ApiAggregator(self.api.aggregation))
         if self.options.nodes.count:
             nodes = Nodes()
             self.api.hooks.pod_log = nodes.pod_log

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from muster.server import codec
+from muster.server.aggregation.remote_discovery import RemoteVersion
+from muster.server.aggregation.remote_services import RemoteService
 from muster.server.identifiers import Identifiers
 from muster.server.registry import Registry
 from muster.server.request import Request, Response, WatchStream
@@ -38,6 +40,25 @@ class ConfiguredAdmission(Protocol):
         ...
 
 
+class RemoteApis(Protocol):
+    """The groups and versions of other API servers."""
+
+    @property
+    def generation(self) -> int:
+        """Changes whenever what discovery shows of them does."""
+        ...
+
+    def versions(self) -> list[RemoteVersion]: ...
+
+    def find(self, request: Request) -> RemoteService | None:
+        """Who answers a request; None where this server does."""
+        ...
+
+    async def answer(self, request: Request, service: RemoteService) -> Response | WatchStream:
+        """Pass a request on. Raises 503 where nobody answers."""
+        ...
+
+
 @dataclass(slots=True)
 class ServerHooks:
     """Functions that other packages provide. Each has a fallback, so that the server works without them."""
@@ -47,6 +68,7 @@ class ServerHooks:
     guard_eviction: EvictionGuard | None = None
     admission: ConfiguredAdmission | None = None
     charge_quota: QuotaCharge | None = None
+    remote: RemoteApis | None = None
     ask_webhook: WebhookCall | None = None
     metrics: Callable[[], bytes] | None = None
     health: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])  # "" means healthy
@@ -80,10 +102,13 @@ class StoreReader:
         kind = self._registry.kind(group, plural)
         if kind is None:
             return []
-        if kind.namespaced or not self._store.settled(kind.table):
+        table = self._store.table(kind.table)
+        settled = self._store.settled(kind.table)
+        if settled and not table.records:
+            return []  # every new pod asks for quotas and limit ranges, and most namespaces have none
+        if kind.namespaced or not settled:
             return [codec.load(kind, record) for record in self._store.heads(kind.table, namespace)]
         # Every new pod asks for the priority classes: while nothing changes, the answer does not either.
-        table = self._store.table(kind.table)
         at, objects = self._lists.get(kind.table, (-1, []))
         if at != table.end:
             objects = [codec.load(kind, record) for record in table.scan()]

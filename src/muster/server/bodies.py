@@ -33,7 +33,8 @@ def decode(request: Request, default: tuple[str, str, str] | None = None) -> tup
     elif media == PROTOBUF:
         value = protobuf.decode(request.body, default)
     elif media in YAML_TYPES:
-        value = yaml_bodies.decode(request.body)
+        value, wrong = yaml_bodies.decode(request.body)
+        repeated = [fields.BodyFault(wrong)] if wrong else []
     else:
         raise unsupported_media_type(_ACCEPTED)
     if not isinstance(value, dict):

@@ -80,9 +80,9 @@ class ApiServer:
         self._patcher = ObjectPatcher(self.backend, self._writer)
         self._lister = ObjectLister(self.backend)
         self._subresources = Subresources(self.backend, self._writer, self._deleter, self._patcher)
-        self._discovery = Discovery(registry)
+        self._discovery = Discovery(registry, self.hooks.remote)
         self._health = Health(self.backend)
-        self._openapi = OpenApi(registry)
+        self._openapi = OpenApi(registry, self.hooks.remote)
         self._definitions = Definitions(store, registry, self._ask_webhook)
 
     async def _ask_webhook(self, client_config: Obj, body: Obj, seconds: float) -> Obj:
@@ -153,6 +153,9 @@ class ApiServer:
     async def _route(self, request: Request) -> Response | WatchStream:
         where = request.target
         self._definitions.follow()
+        remote = self.hooks.remote
+        if remote is not None and (service := remote.find(request)) is not None:
+            return await remote.answer(request, service)
         if where is None or not where.plural:
             page = self._discovery.answer(request) or self._health.answer(request) or self._openapi.answer(request)
             page = page or await self._openapi.swagger(request)
@@ -246,6 +249,8 @@ class ApiServer:
         return self._written(call, await self._writer.create(call, obj))
 
     async def _review(self, call: Call, obj: Obj) -> Response:
+        # What is answered and not stored has no table and no bare metadata.
+        call.form = media.negotiate(call.request.headers.get("accept", ""), transforms=False)
         write = Write(
             call.kind,
             "CREATE",
@@ -257,8 +262,13 @@ class ApiServer:
             self.reader,
             self.backend.clock(),
             call.warnings,
+            call.view.version,
         )
         assert call.kind.answer is not None
+        dynamic = self.hooks.admission
+        if dynamic is not None and dynamic.asked(write):
+            obj = await dynamic.mutate(write, obj, None) or obj
+            await dynamic.validate(write, obj, None)
         answered = await call.kind.answer(write, obj)
         answered.setdefault("metadata", {})
         return media.answer(201, media.encode(answered), call.form)

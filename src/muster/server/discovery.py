@@ -8,9 +8,11 @@ from typing import Any
 
 from muster.api.errors import no_such_path
 from muster.server import media
+from muster.server.aggregation.remote_discovery import RemoteVersion
+from muster.server.backend import RemoteApis
 from muster.server.media import encode
 from muster.server.paths import ResourcePath
-from muster.server.registry import Registry
+from muster.server.registry import Registry, preference
 from muster.server.request import JSON, Request, Response
 from muster.server.resources.kind import Kind
 
@@ -41,9 +43,11 @@ _ROOT_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "
 class Discovery:
     """The discovery pages, made once and made again when the served kinds change."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, remote: RemoteApis | None = None) -> None:
         self._registry = registry
-        self._generation = 0
+        self._remote = remote
+        self._generation = (0, 0)
+        self._elsewhere: dict[tuple[str, str], RemoteVersion] = {}  # of other servers
         self._groups: dict[str, tuple[str, ...]] = {}
         self._pages: dict[tuple[str, str], Response] = {}
 
@@ -51,9 +55,10 @@ class Discovery:
         """The page at a path, or None when it is not a discovery page."""
         if request.method not in ("GET", "HEAD"):
             return None
-        if self._generation != self._registry.generation:
-            self._generation = self._registry.generation
-            self._groups = self._registry.groups()
+        current = (self._registry.generation, self._remote.generation if self._remote is not None else 0)
+        if self._generation != current:
+            self._generation = current
+            self._read_groups()
             self._pages.clear()
         if request.target is not None:
             return self._resources(request.target)
@@ -65,6 +70,14 @@ class Discovery:
         if not path:
             return Response(200, encode({"paths": self._paths()}))
         return None
+
+    def _read_groups(self) -> None:
+        self._groups = self._registry.groups()
+        remote = self._remote.versions() if self._remote is not None else []
+        self._elsewhere = {(each.group, each.version): each for each in remote}
+        for group, version in self._elsewhere:
+            known = self._groups.get(group, ())
+            self._groups[group] = tuple(sorted({*known, version}, key=preference))
 
     def _paths(self) -> list[str]:
         found = ["/api", "/apis"]
@@ -105,20 +118,20 @@ class Discovery:
         return Response(200, body, content_type, {"ETag": etag, "Vary": "Accept", "Cache-Control": "public"})
 
     def _aggregated_group(self, group: str, versions: tuple[str, ...]) -> dict[str, Any]:
-        listed = [
-            {
-                "version": version,
-                "resources": [
-                    _aggregated_resource(kind, version) for kind in self._registry.in_version(group, version)
-                ],
-                "freshness": "Current",
-            }
-            for version in versions
-        ]
+        listed = [self._aggregated_version(group, version) for version in versions]
         metadata: dict[str, Any] = {"creationTimestamp": None}
         if group:
             metadata["name"] = group
         return {"metadata": metadata, "versions": listed}
+
+    def _aggregated_version(self, group: str, version: str) -> dict[str, Any]:
+        remote = self._elsewhere.get((group, version))
+        if remote is not None:
+            freshness = "Current" if remote.fresh else "Stale"
+            return {"version": version, "resources": remote.resources, "freshness": freshness}
+        kinds = self._registry.in_version(group, version)
+        resources = [_aggregated_resource(kind, version) for kind in kinds]
+        return {"version": version, "resources": resources, "freshness": "Current"}
 
     # Legacy
 

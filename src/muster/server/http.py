@@ -173,7 +173,8 @@ class HttpServer:
         headers = _headers(answer.content_type, answer.headers)
         for warning in answer.warnings:
             headers.add("Warning", f"299 - {_quoted(warning)}")
-        if len(body) > _COMPRESS_ABOVE and "gzip" in http.headers.get("Accept-Encoding", ""):
+        encoded = "Content-Encoding" in headers  # by another API server
+        if len(body) > _COMPRESS_ABOVE and not encoded and "gzip" in http.headers.get("Accept-Encoding", ""):
             # In a thread: compressing a big list would block the event loop for too long.
             body = await asyncio.to_thread(_gzip, body)
             headers["Content-Encoding"] = "gzip"
@@ -194,7 +195,7 @@ class HttpServer:
             raise ConnectionResetError("the client did not take the answer") from None
 
     async def _stream(self, http: web.BaseRequest, stream: WatchStream) -> web.StreamResponse:
-        response = web.StreamResponse(headers=_headers(stream.content_type, stream.headers))
+        response = web.StreamResponse(status=stream.status, headers=_headers(stream.content_type, stream.headers))
         response.enable_chunked_encoding()
         connection = cast(_Connection, http.protocol)
         connection.streaming = asyncio.current_task()
@@ -314,7 +315,7 @@ def _credentials(http: web.BaseRequest) -> CallerCredentials:
     transport = http.transport
     certificate = transport.get_extra_info("peercert") if transport is not None else None
     impersonate = ()
-    if any(name[:12].lower() == "impersonate-" for name in headers):
+    if [name for name in headers if name[:1] in "iI" and name[:12].lower() == "impersonate-"]:
         found = ((name.lower(), value) for name, value in headers.items())
         impersonate = tuple(pair for pair in found if pair[0].startswith("impersonate-"))
     if not all(_is_text(value) for _, value in impersonate):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api.errors import ApiError, bad_request, conflict, unsupported_media_type
-from muster.server import apply, bodies, codec, json_bodies, metadata, schema, yaml_bodies
+from muster.server import apply, bodies, codec, fields, json_bodies, metadata, schema, yaml_bodies
 from muster.server.backend import Backend
 from muster.server.call import Call
 from muster.server.object_writer import MODIFIED, Make, ObjectWriter, Outcome
@@ -95,7 +95,7 @@ def _configuration(call: Call) -> tuple[Obj, list[str]]:
     """What is applied, YAML or, as kubectl sends it, JSON; and the fields it repeats."""
     body = call.request.body
     is_json = body.lstrip()[:1] == b"{"
-    value, repeated = json_bodies.decode_json(body) if is_json else (yaml_bodies.decode(body), [])
+    value, repeated = json_bodies.decode_json(body) if is_json else _from_yaml(call, body)
     if not isinstance(value, dict):
         raise bad_request("error decoding patch: an apply configuration must be an object")
     bodies.expect(value, call.view.api_version, call.kind.kind)
@@ -103,6 +103,16 @@ def _configuration(call: Call) -> tuple[Obj, list[str]]:
     if meta.setdefault("name", call.name) != call.name:
         raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({call.name})")
     return value, repeated
+
+
+def _from_yaml(call: Call, body: bytes) -> tuple[Any, list[str]]:
+    value, wrong = yaml_bodies.decode(body)
+    mode = bodies.field_validation(call.request)
+    if wrong and mode == fields.STRICT:
+        raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {wrong}")
+    if wrong and mode == fields.WARN:
+        call.warnings.append(f"error converting YAML to JSON: {wrong}")
+    return value, []
 
 
 def read_patch(call: Call) -> tuple[Any, list[str]]:

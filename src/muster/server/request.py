@@ -83,8 +83,12 @@ class Response:
 
 @dataclass(slots=True)
 class WatchStream:
-    """An answer that goes on: chunks of one or more whole newline-ended frames, until the iterator ends."""
+    """An answer that goes on: chunks of one or more whole newline-ended frames, until the iterator ends.
+
+    Of another API server: whatever it sends, with its status.
+    """
 
     frames: AsyncIterator[bytes]
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict[str, str])
+    status: int = 200

@@ -347,7 +347,14 @@ _KINDS: tuple[Kind, ...] = (
         },
     ),
     _devices("DeviceClass", "deviceclasses", False, generation=True),
-    _devices("DeviceTaintRule", "devicetaintrules", False, subresources=_STATUS, generation=True),
+    _devices(
+        "DeviceTaintRule",
+        "devicetaintrules",
+        False,
+        subresources=_STATUS,
+        generation=True,
+        unconditional_update=False,
+    ),
     Kind(
         definition_status.GROUP,
         ("v1",),

@@ -78,8 +78,8 @@ def test_how_many_more_pods_find_devices_counts_those_of_one_node_and_of_all() -
     state = world.scheduler.state
     needs = state.shape_of(state.forest.members["pod-p"]).footprint.needs
     assert needs is not None
-    assert [state.cluster.devices.most(needs, slot, 256) for slot in range(3)] == [3, 3, 1]
-    assert state.cluster.devices.most(needs, 0, 2) == 2
+    assert [state.cluster.device_room.most(needs, slot, 256) for slot in range(3)] == [3, 3, 1]
+    assert state.cluster.device_room.most(needs, 0, 2) == 2
 
 
 def test_a_promise_ends_when_the_claim_shows_its_devices() -> None:

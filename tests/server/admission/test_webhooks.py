@@ -325,7 +325,7 @@ _SERVICE = {"service": {"namespace": "default", "name": "hooks", "path": "/check
 
 
 async def test_a_service_is_reached_where_the_operator_says(world: World) -> None:
-    world.admission.client._endpoints["default/hooks"] = f"127.0.0.1:{world.webhook.port}"
+    world.admission.client._endpoints.given["default/hooks"] = f"127.0.0.1:{world.webhook.port}"
     await world.configure(VALIDATING, a_hook(_SERVICE))
     await world.create()
     assert world.webhook.paths == ["/check?timeout=10s"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_api import CONFIG_MAPS, GROUPS, NODES, PODS, Api, a_config_map
+from core_api import CONFIG_MAPS, GROUPS, NODES, PODS, Answer, Api, a_config_map
 
 from muster.server import metadata
 from muster.server.core import ApiServer
-from muster.server.request import Request, User
+from muster.server.request import ADMIN, Request, Response, User
 from muster.server.resources.kind import Write
 from muster.server.served_kinds import build_registry
 from muster.server.store.memory import MemoryStore
@@ -367,6 +367,40 @@ async def test_some_kinds_are_created_by_an_update(api: Api) -> None:
 
     assert (made.code, again.code) == (201, 422)
     assert (await api.put(f"{leases}/l", {**made.body, "spec": {"holderIdentity": "you"}})).code == 200
+
+
+_TWICE = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: x\n  b: y\n  a: z\n"
+_WORDS = 'line 8: key "a" already set in map'
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content"),
+    [
+        ("POST", CONFIG_MAPS, "application/yaml"),
+        ("PATCH", f"{CONFIG_MAPS}/c", "application/apply-patch+yaml"),
+    ],
+)
+async def test_a_key_that_yaml_repeats_is_refused_or_warned_of(api: Api, method: str, path: str, content: str) -> None:
+    async def asked(mode: str) -> Answer:
+        more = {"fieldManager": "m"} if method == "PATCH" else {}
+        return await api.ask(method, path, _TWICE, content=content, dryRun="All", fieldValidation=mode, **more)
+
+    strict, warned, ignored = await asked("Strict"), await asked("Warn"), await asked("Ignore")
+    assert (strict.code, _WORDS in strict.body["message"]) == (400, True)
+    assert (warned.code, [_WORDS in each for each in warned.warnings]) == (201, [True])
+    assert (ignored.code, ignored.warnings) == (201, [])
+
+
+async def test_reviews_have_no_table() -> None:
+    async def answer(write: Write, obj: dict[str, Any]) -> dict[str, Any]:
+        return obj
+
+    server = ApiServer(MemoryStore(), build_registry(answers={"selfsubjectreviews": answer}))
+    headers = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    refused = await server.handle(Request("POST", path, {}, headers, b"{}", ADMIN))
+    assert isinstance(refused, Response)
+    assert refused.status == 406
 
 
 async def test_reviews_are_answered_and_not_stored() -> None:

@@ -217,3 +217,17 @@ def test_the_hash_changes_with_what_is_served():
 
     assert other["apis/apps/v1"]["serverRelativeURL"] != index()["apis/apps/v1"]
     assert other["apis/batch/v1"]["serverRelativeURL"] == index()["apis/batch/v1"]
+
+
+def test_schemas_in_definitions_hold_any_value():
+    """A client that checks a List of definitions by itself must not take `default: text` for a fault."""
+    schemas = document("apis/apiextensions.k8s.io/v1")["components"]["schemas"]
+    prefix = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+    properties = schemas[f"{prefix}JSONSchemaProps"]["properties"]
+    ref = f"#/components/schemas/{prefix}JSON"
+    assert properties["default"]["allOf"] == [{"$ref": ref}]
+    assert properties["enum"]["items"] == {"$ref": ref}
+    assert properties["additionalProperties"]["allOf"] == [{"$ref": f"{ref}SchemaPropsOrBool"}]
+    untyped = {name.removeprefix(prefix) for name in schemas if name.startswith(prefix) and "type" not in schemas[name]}
+    alternatives = {f"JSONSchemaPropsOr{each}" for each in ("Array", "Bool", "StringArray")}
+    assert untyped == {"JSON", *alternatives}

@@ -18,6 +18,7 @@ import numpy as np
 from muster.api.types import Node, Pod
 from muster.scheduler.cache.arrays import ChangeLog, Ints
 from muster.scheduler.cache.device_claims import Needs
+from muster.scheduler.cache.device_room import DeviceRoom
 from muster.scheduler.cache.devices import Devices, Promise, TrialState
 from muster.scheduler.cache.footprints import Footprint, FootprintIndex, label_keys
 from muster.scheduler.cache.node_columns import NodeColumns
@@ -64,6 +65,7 @@ class Cluster(NodeColumns):
         self.owner_selectors = OwnerSelectors()
         self.volumes = Volumes(self)
         self.devices = Devices(self, DeviceSelectors())
+        self.device_room = DeviceRoom(self.devices)
         self.usage_log = ChangeLog()
         self.node_log = ChangeLog()
         self.versions: dict[str, int] = {}
@@ -280,6 +282,12 @@ class Cluster(NodeColumns):
         """Count on devices for pods that are tried on a node (no longer, below 0)."""
         self.devices.try_on(needs, slot, count)
         self.versions["devices"] = self.devices.version
+
+    def hold_devices(self, claim: tuple[str, str], promise: Promise) -> TrialState:
+        """Try to give a claim these devices; what was promised before."""
+        before = self.devices.hold(claim, promise)
+        self.versions["devices"] = self.devices.version
+        return before
 
     def restore_devices(self, state: TrialState) -> None:
         """Set the devices that are counted on to an earlier state."""

@@ -25,7 +25,7 @@ def choose_devices(devices: Devices, placements: Sequence[tuple[Pod, int]]) -> C
         own.setdefault(slot, []).extend(devices.claims.own_claims(pod))
     chosen: Choice = {}
     try:
-        return chosen if _choose_shared(devices, shared, chosen) and _choose_own(devices, own, chosen) else None
+        return chosen if _choose_shared(devices, shared, chosen) and _choose_own(devices, shared, own, chosen) else None
     finally:
         for key, promise in chosen.items():
             if key not in devices.promised:
@@ -38,6 +38,8 @@ def _choose_shared(devices: Devices, users: dict[ClaimKey, list[int]], chosen: C
         promise = devices.promised.get(key)
         if promise is not None:
             chosen[key] = replace(promise, users=promise.users + len(slots))
+        elif len(set(slots)) == 1:
+            continue  # with the claims of their own that its users have
         elif devices.claims.claims[key].status.allocation is None:
             pools = [_in_common(devices, pool, slots) for pool in devices.widest_first(slots[0])]
             found = allocate([devices.claims.request(key)], pools, devices.usage, devices.matches, NodeSteps())
@@ -48,14 +50,23 @@ def _choose_shared(devices: Devices, users: dict[ClaimKey, list[int]], chosen: C
     return True
 
 
-def _choose_own(devices: Devices, claims: dict[int, list[ClaimKey]], chosen: Choice) -> bool:
-    for slot, keys in claims.items():
-        requests = [devices.claims.request(key) for key in keys]
-        found = allocate(requests, devices.nodes.pools(slot), devices.usage, devices.matches, NodeSteps())
+def _choose_own(
+    devices: Devices, users: dict[ClaimKey, list[int]], own: dict[int, list[ClaimKey]], chosen: Choice
+) -> bool:
+    """Devices for the claims of single pods, and for those that only pods on the same node use, together."""
+    on_one_node: dict[int, list[ClaimKey]] = {}
+    for key, slots in users.items():
+        if key not in chosen and devices.claims.claims[key].status.allocation is None:
+            on_one_node.setdefault(slots[0], []).append(key)
+    for slot, keys in own.items():
+        shared = on_one_node.get(slot, [])
+        pools = devices.widest_first(slot) if shared else devices.nodes.pools(slot)
+        requests = [devices.claims.request(key) for key in (*shared, *keys)]
+        found = allocate(requests, pools, devices.usage, devices.matches, NodeSteps())
         if isinstance(found, NotAllocated):
             return False
-        for key, picks in zip(keys, found.claims, strict=True):
-            chosen[key] = Promise(picks, devices.nodes.node(slot).metadata.name, 1)
+        for key, picks in zip((*shared, *keys), found.claims, strict=True):
+            chosen[key] = Promise(picks, devices.nodes.node(slot).metadata.name, len(users.get(key, (slot,))))
             devices.use_picks(picks, 1)
     return True
 

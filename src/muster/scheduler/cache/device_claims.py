@@ -32,10 +32,14 @@ class DeviceClaims:
         self.users: dict[ClaimKey, set[str]] = {}
         self.holders: dict[DeviceId, set[ClaimKey]] = {}  # claims that have a device, as a whole or in part
         self._named: dict[str, tuple[ClaimKey, ...]] = {}  # by uid of the pod
+        self._requests: dict[ClaimKey, ClaimRequest] = {}
+        self._equal: dict[ClaimRequest, ClaimRequest] = {}  # one object for all that ask for the same
 
     def put(self, key: ClaimKey, claim: ResourceClaim | None) -> ResourceClaim | None:
         """Set a claim, or remove it; what it was before."""
         old = self.claims.pop(key, None)
+        if old is not None and (claim is None or claim.spec != old.spec):
+            self._requests.pop(key, None)
         for device in held_devices(old):
             self.holders[device].discard(key)
             if not self.holders[device]:
@@ -45,6 +49,17 @@ class DeviceClaims:
         for device in held_devices(claim):
             self.holders.setdefault(device, set()).add(key)
         return old
+
+    def put_class(self, name: str, device_class: DeviceClass | None) -> bool:
+        """Set a class, or remove it; whether that can change anything."""
+        old = self.classes.pop(name, None)
+        if device_class is not None:
+            self.classes[name] = device_class
+        if (old.spec if old is not None else None) == (device_class.spec if device_class is not None else None):
+            return False
+        self._requests.clear()
+        self._equal.clear()
+        return True
 
     # --- pods that use claims ----------------------------------------------------------------------
 
@@ -80,7 +95,11 @@ class DeviceClaims:
 
     def request(self, key: ClaimKey) -> ClaimRequest:
         """What a claim asks for. Raises ClaimError if it can be allocated nowhere."""
-        return claim_request(self.claims[key].spec.devices, self.classes)
+        found = self._requests.get(key)
+        if found is None:
+            found = claim_request(self.claims[key].spec.devices, self.classes)
+            found = self._requests[key] = self._equal.setdefault(found, found)
+        return found
 
     def needs(self, pod: Pod) -> Needs | None:
         """What the claims of a pod ask for; None if it has none."""
@@ -91,7 +110,8 @@ class DeviceClaims:
         for entry, key in claim_keys(pod):
             if key is None:
                 if not _needs_no_claim(pod, entry):
-                    return Needs(fault=f'the ResourceClaim for "{entry.name}" has not been created yet')
+                    template = f'from the ResourceClaimTemplate "{entry.resource_claim_template_name}"'
+                    return Needs(fault=f'the ResourceClaim for "{entry.name}" has not been created yet {template}')
                 continue
             fault = self._fault(pod, entry, key)
             if fault:
@@ -110,9 +130,16 @@ class DeviceClaims:
 
     def own_claims(self, pod: Pod) -> list[ClaimKey]:
         """The claims without devices that only this pod uses, in the order of `Needs.own`."""
+        return [key for _, key in self._own(pod)]
+
+    def own_entries(self, pod: Pod) -> list[PodResourceClaim]:
+        """The entries of the pod that stand for these claims."""
+        return [entry for entry, _ in self._own(pod)]
+
+    def _own(self, pod: Pod) -> list[tuple[PodResourceClaim, ClaimKey]]:
         return [
-            key
-            for _, key in claim_keys(pod)
+            (entry, key)
+            for entry, key in claim_keys(pod)
             if key in self.claims and self.claims[key].status.allocation is None and self._belongs_to(pod, key)
         ]
 

@@ -17,18 +17,16 @@ from muster.api import quantity, selectors
 from muster.api.devices import AllocatedDevice, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from muster.api.types import Node, Pod
 from muster.scheduler.cache.device_claims import ClaimKey, DeviceClaims, Needs, claim_keys
+from muster.scheduler.cache.device_kinds import DeviceKinds
 from muster.scheduler.cache.node_columns import NodeColumns
 from muster.scheduler.cache.node_devices import NodeDevices
 from muster.scheduler.devices.allocator import (
-    NO_SOLUTION,
     Allocated,
     Matches,
     NotAllocated,
     Pick,
-    SelectorError,
     allocate,
 )
-from muster.scheduler.devices.claim_request import ClaimRequest, Selector
 from muster.scheduler.devices.device import DeviceId
 from muster.scheduler.devices.pools import Pool, Pools
 from muster.scheduler.devices.usage import DeviceUsage
@@ -38,11 +36,6 @@ Picks = tuple[Pick, ...]
 
 STEPS_PER_NODE = 2_000
 """How long devices are searched on one node; after that they count as not found, and nothing is proven."""
-
-OUT_OF_REACH = "resourceclaim not available on the node"
-
-_MOST_ANSWERS = 100_000
-_NO_USAGE = DeviceUsage()
 
 
 @dataclass(slots=True)
@@ -84,7 +77,7 @@ class TrialState(NamedTuple):
 
     slot: int
     tried: tuple[tuple[Needs, tuple[Picks, ...] | None], ...]
-    promised: dict[ClaimKey, Promise]
+    promised: dict[ClaimKey, Promise] | None
 
 
 class Devices:
@@ -97,11 +90,11 @@ class Devices:
         self.claims = DeviceClaims()
         self.usage = DeviceUsage()
         self.nodes = NodeDevices(columns, self.pools, self.usage)
+        self.kinds = DeviceKinds(self.pools, matches)
         self.promised: dict[ClaimKey, Promise] = {}
         self._tried: dict[int, _Tried] = {}
         self._evicted: dict[ClaimKey, int] = {}  # users of allocated claims that a trial has evicted
         self.version = 0  # counts changes that concern more than one node
-        self._answers: dict[tuple[object, ...], bool] = {}
 
     # --- objects -----------------------------------------------------------------------------------
 
@@ -114,13 +107,12 @@ class Devices:
                     self.pools.set_slice(obj)
                     return set()
                 self.pools.set_slice(obj)
+                self._recount(old, obj)
                 return self._forget_pools(old, obj)
             case DeviceTaintRule():
                 return self._forget_pools() if self.pools.set_rule(obj) else set()
             case DeviceClass():
-                known = self.claims.classes.get(obj.metadata.name)
-                self.claims.classes[obj.metadata.name] = obj
-                return set() if known is not None and known.spec == obj.spec else None
+                return None if self.claims.put_class(obj.metadata.name, obj) else set()
             case ResourceClaim():
                 return self._set_claim((obj.metadata.namespace, obj.metadata.name), obj)
 
@@ -128,13 +120,24 @@ class Devices:
         """Remove an object. The slots that this can concern, or None for all."""
         match kind:
             case "ResourceSlice":
-                return self._forget_pools(self.pools.remove_slice(name))
+                old = self.pools.remove_slice(name)
+                self._recount(old)
+                return self._forget_pools(old)
             case "DeviceTaintRule":
                 return self._forget_pools() if self.pools.remove_rule(name) else set()
             case "DeviceClass":
-                return None if self.claims.classes.pop(name, None) is not None else set()
+                return None if self.claims.put_class(name, None) else set()
             case _:
                 return self._set_claim((namespace, name), None)
+
+    def _recount(self, *slices: ResourceSlice | None) -> None:
+        """Devices in use take the counters that their slice names now."""
+        for found in slices:
+            spec = found.spec if found is not None else None
+            for device in (spec.devices if spec is not None else None) or ():
+                assert spec is not None
+                key = DeviceId(spec.driver, spec.pool.name, device.name)
+                self.usage.republished(key, self.pools.device(key))
 
     def _forget_pools(self, *slices: ResourceSlice | None) -> set[int] | None:
         """Read the pools of nodes again that use these slices (all nodes, without any)."""
@@ -169,7 +172,7 @@ class Devices:
         slots: set[int] = set()
         for device in devices:
             known = self.pools.device(device)
-            if known is None or not known.reach.node_name or known.consumes:
+            if known is None or not self.pools.is_local(known):
                 return None
             if (slot := self._columns.index.get(known.reach.node_name)) is not None:
                 slots.add(slot)
@@ -195,7 +198,7 @@ class Devices:
 
     def _use(self, device: DeviceId, consumed: Mapping[str, int] | None, sign: int) -> None:
         known, usage = self.pools.device(device), self.usage
-        if known is None or not known.reach.node_name or known.consumes:
+        if known is None or not self.pools.is_local(known):
             self.version += 1
         self.nodes.used(known)
         if consumed is not None:
@@ -203,59 +206,9 @@ class Devices:
         else:
             (usage.take if sign > 0 else usage.release)(device, known)
 
-    # --- questions about one node ------------------------------------------------------------------
+    # --- claims of pods ----------------------------------------------------------------------------
 
-    def fits(self, needs: Needs, slot: int, count: int = 1) -> bool:
-        """Whether so many more pods find their devices on a node, together with those that are tried there."""
-        if needs.fault or not self._in_reach(needs, slot):
-            return False
-        requests = self._requests(needs, slot, count)
-        if not requests:
-            return True
-        key = (self._signature(slot), tuple(requests))
-        found = self._answers.get(key)
-        if found is None:
-            if len(self._answers) >= _MOST_ANSWERS:
-                self._answers.clear()
-            found = self._answers[key] = isinstance(self._solve(requests, slot), Allocated)
-        return found
-
-    def most(self, needs: Needs, slot: int, limit: int) -> int:
-        """How many more pods find their devices on a node, at most `limit`."""
-        if not needs.own:
-            return limit if self.fits(needs, slot) else 0
-        count = 0
-        while count < limit and self.fits(needs, slot, count + 1):
-            count += 1
-        return count
-
-    def refusal(self, needs: Needs, slot: int) -> NotAllocated:
-        """Why one more pod does not find its devices on a node."""
-        if not self._in_reach(needs, slot):
-            return NotAllocated(OUT_OF_REACH)
-        found = self._solve(self._requests(needs, slot, 1), slot)
-        return found if isinstance(found, NotAllocated) else NotAllocated(NO_SOLUTION)
-
-    def fits_unused(self, needs: Needs, slot: int) -> bool:
-        """Whether a pod would find its devices on a node if no device were in use."""
-        requests = [*self._open_claims(needs), *needs.own]
-        return isinstance(allocate(requests, self.nodes.pools(slot), _NO_USAGE, self.matches, NodeSteps()), Allocated)
-
-    def selects(self, expression: str, device: DeviceId) -> bool:
-        """Whether a device that is published matches an expression."""
-        known = self.pools.device(device)
-        try:
-            return known is not None and self.matches(Selector(expression, "", 0), known)
-        except SelectorError:
-            return False
-
-    def _requests(self, needs: Needs, slot: int, count: int) -> list[ClaimRequest]:
-        """All that is to be allocated on a node for so many more pods and for those that are tried there."""
-        tried = self._tried.get(slot)
-        before = [request for each in tried.needs for request in each.own] if tried is not None else []
-        return [*before, *self._open_claims(needs), *needs.own * count]
-
-    def _in_reach(self, needs: Needs, slot: int) -> bool:
+    def in_reach(self, needs: Needs, slot: int) -> bool:
         """Whether the node can use the devices of claims that have theirs."""
         return all(self._claim_in_reach(key, self.nodes.node(slot)) for key in needs.claims)
 
@@ -270,11 +223,8 @@ class Devices:
             return True
         return selectors.node_matches(allocation.node_selector, node.metadata.name, node.metadata.labels)
 
-    def _open_claims(self, needs: Needs) -> list[ClaimRequest]:
-        """What claims ask for that others use too and that have no devices yet."""
-        return [self.claims.request(key) for key in self._open_keys(needs)]
-
-    def _open_keys(self, needs: Needs) -> list[ClaimKey]:
+    def open_keys(self, needs: Needs) -> list[ClaimKey]:
+        """Claims that others use too and that have no devices yet."""
         claims = self.claims.claims
         return [
             key
@@ -282,15 +232,27 @@ class Devices:
             if key in claims and claims[key].status.allocation is None and key not in self.promised
         ]
 
-    def _solve(self, requests: Sequence[ClaimRequest], slot: int) -> Allocated | NotAllocated:
-        """Devices for these requests, where none of the pods that are tried on the node have theirs yet."""
-        with self._without_tried(slot):
-            return allocate(requests, self.nodes.pools(slot), self.usage, self.matches, NodeSteps())
+    def is_local(self, needs: Needs) -> bool:
+        """Whether only the node itself decides if one more pod finds its devices there."""
+        return not self.open_keys(needs) and self.kinds.are_local(needs.own)
+
+    def tried(self, slot: int) -> tuple[Needs, ...]:
+        """What the pods need that are tried on a node."""
+        tried = self._tried.get(slot)
+        return tuple(tried.needs) if tried is not None else ()
+
+    def tried_slots(self) -> list[int]:
+        """The slots on which pods are tried."""
+        return list(self._tried)
 
     @contextmanager
-    def _without_tried(self, slot: int) -> Generator[None]:
+    def without_tried(self, slot: int) -> Generator[None]:
+        """Within this, none of the pods that are tried on the node have their devices yet."""
         tried = self._tried.get(slot)
         chosen = [picks for each in (tried.picks if tried is not None else ()) for picks in each or ()]
+        if not chosen:
+            yield
+            return
         with self.nodes.signature_kept(slot):
             for picks in chosen:
                 self.use_picks(picks, -1)
@@ -299,10 +261,11 @@ class Devices:
             for picks in chosen:
                 self.use_picks(picks, 1)
 
-    def _signature(self, slot: int) -> tuple[object, ...]:
+    def signature(self, slot: int) -> int:
+        """The number of what the node has for claims, without what is tried there."""
         found = self.nodes.known_signature(slot)
         if found is None:
-            with self._without_tried(slot):
+            with self.without_tried(slot):
                 found = self.nodes.signature(slot)
         return found
 
@@ -317,9 +280,14 @@ class Devices:
 
     def _try_one(self, needs: Needs, slot: int) -> None:
         for key in needs.claims:
-            self._count_on(key, slot, 1)
+            self._count_on(key, slot, 1, needs)
         tried = self._tried.setdefault(slot, _Tried())
-        with self._without_tried(slot):
+        if all(self.is_local(each) for each in (needs, *tried.needs)):
+            # Nobody elsewhere could take them: which devices it will be is chosen at the end.
+            tried.needs.append(needs)
+            tried.picks.append(())
+            return
+        with self.without_tried(slot):
             tried.needs.append(needs)
             requests = [request for each in tried.needs for request in each.own]
             found = allocate(requests, self.nodes.pools(slot), self.usage, self.matches, NodeSteps())
@@ -356,8 +324,11 @@ class Devices:
         if not tried.needs:
             del self._tried[slot]
 
-    def _count_on(self, key: ClaimKey, slot: int, users: int) -> None:
-        """Promise devices on a node to a claim that has none, or count on what is promised."""
+    def _count_on(self, key: ClaimKey, slot: int, users: int, needs: Needs | None = None) -> None:
+        """Promise devices on a node to a claim that has none, or count on what is promised.
+
+        Those are left that the pods tried there and one more with these needs want for themselves.
+        """
         promise, claim = self.promised.get(key), self.claims.claims.get(key)
         if promise is not None:
             left = promise.users + users
@@ -369,8 +340,10 @@ class Devices:
                 self.version += 1  # its other users may go elsewhere again
             return
         if users > 0 and claim is not None and claim.status.allocation is None:
-            request = [self.claims.request(key)]
-            found = allocate(request, self.widest_first(slot), self.usage, self.matches, NodeSteps())
+            before = [*self.tried(slot), *((needs,) if needs is not None else ())]
+            requests = [self.claims.request(key), *(request for each in before for request in each.own)]
+            with self.without_tried(slot):
+                found = allocate(requests, self.widest_first(slot), self.usage, self.matches, NodeSteps())
             if isinstance(found, Allocated):
                 self.promised[key] = Promise(found.claims[0], self._columns.names[slot], users)
                 self.use_picks(found.claims[0], 1)
@@ -389,25 +362,42 @@ class Devices:
             if before == last or before - sign == last:
                 self._use_results(_results(claim), sign)
 
-    def trial_state(self, slot: int) -> TrialState:
-        """What is tried on a node and promised, for `restore`."""
+    def trial_state(self, slot: int, *, promises: bool) -> TrialState:
+        """What is tried on a node, and what is promised if that can change, for `restore`."""
         tried = self._tried.get(slot, _Tried())
-        return TrialState(slot, tuple(zip(tried.needs, tried.picks, strict=True)), dict(self.promised))
+        pairs = tuple(zip(tried.needs, tried.picks, strict=True))
+        return TrialState(slot, pairs, dict(self.promised) if promises else None)
 
     def restore(self, state: TrialState) -> None:
         """Set what is tried on a node, and what is promised, to an earlier state."""
-        tried = self._tried.setdefault(state.slot, _Tried())
-        tried.needs = [needs for needs, _ in state.tried]
-        self._set_picks(state.slot, tried, [picks for _, picks in state.tried])
-        if not tried.needs:
-            del self._tried[state.slot]
-        self.version += self.promised.keys() != state.promised.keys()
-        for key in [key for key in self.promised if key not in state.promised]:
-            self.use_picks(self.promised.pop(key).picks, -1)
-        for key, promise in state.promised.items():
-            if key not in self.promised:
-                self.use_picks(promise.picks, 1)
-            self.promised[key] = promise
+        if state.slot >= 0:
+            tried = self._tried.setdefault(state.slot, _Tried())
+            tried.needs = [needs for needs, _ in state.tried]
+            self._set_picks(state.slot, tried, [picks for _, picks in state.tried])
+            if not tried.needs:
+                del self._tried[state.slot]
+        if state.promised is not None:
+            self._restore_promises(state.promised)
+
+    def _restore_promises(self, before: dict[ClaimKey, Promise]) -> None:
+        for key in self.promised.keys() | before.keys():
+            now, then = self.promised.get(key), before.get(key)
+            if (now.picks if now is not None else None) == (then.picks if then is not None else None):
+                continue
+            self.version += 1
+            if now is not None:
+                self.use_picks(now.picks, -1)
+            if then is not None:
+                self.use_picks(then.picks, 1)
+        self.promised = dict(before)
+
+    def hold(self, key: ClaimKey, promise: Promise) -> TrialState:
+        """Try to give a claim these devices; what was promised before, for `restore`."""
+        before = TrialState(-1, (), dict(self.promised))
+        self.promised[key] = promise
+        self.use_picks(promise.picks, 1)
+        self.version += 1
+        return before
 
     # --- assumed pods ------------------------------------------------------------------------------
 

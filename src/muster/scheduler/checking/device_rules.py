@@ -62,6 +62,10 @@ class _Check:
         self.cluster = cluster
         self.choice = choice
         self.claims = cluster.devices.claims
+        self.coming: dict[Identity, list[ClaimKey]] = {}  # claims that are about to get a device
+        for key, promise in cluster.devices.promised.items():
+            for device in {pick.device.id for pick in promise.picks}:
+                self.coming.setdefault(device, []).append(key)
 
     def fault(self, placed: Sequence[tuple[Pod, int]]) -> str | None:
         for key, chosen in self.choice.items():
@@ -104,7 +108,7 @@ class _Check:
         if device_class is None:
             return f"is of a class {way.device_class_name} that does not exist"
         for selector in (*(device_class.spec.selectors or ()), *(way.selectors or ())):
-            if selector.cel is None or not self.cluster.devices.selects(
+            if selector.cel is None or not self.cluster.device_room.selects(
                 selector.cel.expression, DeviceId(*chosen.device.id)
             ):
                 return "is not what a selector asks for"
@@ -163,9 +167,7 @@ class _Check:
 
     def _holders(self, device: Identity) -> list[ClaimKey]:
         """The claims that have a device, or are about to get it."""
-        promised = self.cluster.devices.promised.items()
-        coming = [key for key, promise in promised if any(pick.device.id == device for pick in promise.picks)]
-        return [*self.claims.holders.get(DeviceId(*device), ()), *coming]
+        return [*self.claims.holders.get(DeviceId(*device), ()), *self.coming.get(device, ())]
 
     def _consumed_by(self, key: ClaimKey, device: Identity) -> dict[str, int]:
         total: Counter[str] = Counter()

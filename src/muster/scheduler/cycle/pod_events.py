@@ -6,7 +6,7 @@ from msgspec.structs import force_setattr, replace
 
 from muster.api import durations, types
 from muster.api.gates import GANG_SCHEDULING
-from muster.scheduler.cycle import enqueue, failed_binds, pod_signals
+from muster.scheduler.cycle import enqueue, failed_binds, held_seats, pod_signals
 from muster.scheduler.groups.group import (
     FAILED,
     LEAVING,
@@ -56,6 +56,8 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
             state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
     elif member.state == PENDING and not foreign:
         state.shape_of(member)  # computed on arrival, so that a cycle over thousands does not wait for it
+    if known is None and member.group is not None and state.nominations:
+        held_seats.member_arrived(state, member.group.root(), now)
     _review(state, member, before, now)
 
 

@@ -1,15 +1,16 @@
 """The search for devices: all claims of a pod together, on one node, complete within a budget of steps.
 
 Depth first, in an order that users can rely on: claims and requests as they are written, alternatives by preference,
-devices in the order of their pools. The first solution is taken. Within a request only combinations are tried, not
-permutations, and where a device led nowhere its twins are not tried.
+devices in the order of their pools. The first solution is taken. Within a request, and among claims that ask for the
+same, only combinations are tried, not permutations, and where a device led nowhere its twins are not tried.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 from muster.api.devices import MOST_RESULTS, NO_EXECUTE, NO_SCHEDULE, DeviceTaint, DeviceToleration
@@ -23,6 +24,9 @@ NO_SOLUTION = "cannot allocate all claims"
 INVALID_POOLS = "invalid resource pools were encountered"
 
 _NOTHING: Mapping[str, int] = {}
+
+_Choice = Iterator["_Choice | None"]
+"""What can follow a choice, one after the other; None when nothing is left to choose."""
 
 Matches = Callable[[Selector, Device], bool]
 """Whether a device matches a selector; raises SelectorError where that cannot be evaluated."""
@@ -64,6 +68,7 @@ class NotAllocated:
     message: str
     decided: bool = True
     error: bool = False
+    claim: int = -1  # the claim that an error is about, by its position
 
 
 class _OutOfSteps(Exception):
@@ -80,12 +85,12 @@ def allocate(
     """Devices of these pools for all claims, none of them in use."""
     search = _Search(claims, pools, usage, matches, steps)
     try:
-        if search.solve():
+        if search.enough_devices() and search.solve():
             return Allocated(tuple(tuple(picks) for picks in search.picks))
     except _OutOfSteps:
         return NotAllocated(NO_SOLUTION, decided=False)
     except (SelectorError, _Unallocatable) as error:
-        return NotAllocated(str(error), error=True)
+        return NotAllocated(f"request {search.asking[1]}: {error}", error=True, claim=search.asking[0])
     if any(pool.fault == INVALID for pool in pools):
         return NotAllocated(INVALID_POOLS, error=True)
     return NotAllocated(NO_SOLUTION)
@@ -141,33 +146,67 @@ class _Search:
         self.consumed: dict[DeviceId, Counter[str]] = {}
         self.counters: Counter[CounterKey] = Counter()
         self._undo: list[tuple[bool, _Values]] = []
+        self.asking: tuple[int, str] = (-1, "")  # the claim and the request whose devices are looked at
         self._candidates: dict[Alternative, list[Device]] = {}
+        # Claims that ask for the same may change places, so each takes what comes after what the one before it took.
+        self._like = _last_equal(claims)
+        sizes = (len(claim.requests) for claim in claims)
+        self._first: list[int] = [0, *accumulate(sizes)]  # by claim, the position of its first request
+        self._order: list[tuple[int, int]] = [(0, 0)] * len(claims)  # by claim: its first alternative and device
         self._consumptions: dict[tuple[int, tuple[tuple[str, int], ...]], Mapping[str, int] | None] = {}
 
-    def solve(self) -> bool:
-        return self._request(0)
+    def enough_devices(self) -> bool:
+        """A necessary condition that takes no search: a device of its own for each one that a request must have."""
+        wanted: list[list[Device]] = []
+        for claim, ways in self.requests:
+            if any(way.takes_all or way.admin_access for way in ways):
+                continue
+            found = {device.id: device for way in ways for device in self._candidates_of(claim, way)}
+            if not any(device.shareable for device in found.values()):
+                free = [device for device in found.values() if not self._in_use(device.id)]
+                wanted += [free] * min(way.count for way in ways)
+        return can_be_told_apart(wanted)
 
-    def _request(self, position: int) -> bool:
+    def solve(self) -> bool:
+        """Depth first. Each choice is a generator of what can follow it, so that claims may be many."""
+        choices = [self._request(0)]
+        while choices:
+            try:
+                following = next(choices[-1])
+            except StopIteration:
+                choices.pop()
+                continue
+            if following is None:
+                return True
+            choices.append(following)
+        return False
+
+    def _request(self, position: int) -> _Choice:
         """Satisfy the request at this position and all after it."""
         if position == len(self.requests):
-            return True
+            yield None
+            return
         claim, ways = self.requests[position]
-        for way in ways:
+        before = self._order[self._like[claim]] if self._like[claim] >= 0 and self._first[claim] == position else None
+        for number, way in enumerate(ways):
+            if before is not None and number < before[0]:
+                continue
+            start = before[1] if before is not None and number == before[0] else 0
+            if self._first[claim] == position:
+                self._order[claim] = (number, 0)
             if way.takes_all:
-                if self._take_all(position, claim, way):
-                    return True
+                yield self._take_all(position, claim, way)
             elif len(self.picks[claim]) + way.count <= MOST_RESULTS:
-                candidates = self._candidates_of(way)
-                if self._pick(position, claim, way, candidates, 0, way.count):
-                    return True
-        return False
+                yield self._pick(position, claim, way, self._candidates_of(claim, way), start, way.count)
 
     def _pick(
         self, position: int, claim: int, way: Alternative, candidates: list[Device], start: int, missing: int
-    ) -> bool:
+    ) -> _Choice:
         """Pick the devices that a request still misses among the candidates from `start` on, and all that follows."""
         if not missing:
-            return self._request(position + 1)
+            yield self._request(position + 1)
+            return
+        first = self._first[claim] == position and missing == way.count
         led_nowhere: set[tuple[int, str]] = set()
         for index in range(start, len(candidates)):
             device = candidates[index]
@@ -179,40 +218,35 @@ class _Search:
             if not self._available(claim, way, device):
                 continue
             if self._take(claim, way, device):
-                again = index if device.shareable else index + 1
-                if self._pick(position, claim, way, candidates, again, missing - 1):
-                    return True
+                if first:
+                    self._order[claim] = (self._order[claim][0], index)
+                yield self._pick(position, claim, way, candidates, index + (not device.shareable), missing - 1)
                 self._give_back(claim)
             if not device.shareable:
                 led_nowhere.add(twin)
-        return False
 
-    def _take_all(self, position: int, claim: int, way: Alternative) -> bool:
+    def _take_all(self, position: int, claim: int, way: Alternative) -> _Choice:
         """Take every device that matches; each must be usable."""
+        self.asking = (claim, way.name)
         for pool in self.pools:
             if pool.fault:
-                raise _Unallocatable(
-                    f"request {way.name}: asks for all devices, but resource pool {pool.name} {pool.fault}"
-                )
+                raise _Unallocatable(f"asks for all devices, but resource pool {pool.name} {pool.fault}")
         devices = self._matching(way)
         if not devices or len(self.picks[claim]) + len(devices) > MOST_RESULTS:
-            return False
-        return self._take_each(position, claim, way, devices, 0)
-
-    def _take_each(self, position: int, claim: int, way: Alternative, devices: list[Device], index: int) -> bool:
-        if index == len(devices):
-            return self._request(position + 1)
-        if not self.steps.spend():
+            return
+        if not self.steps.spend(len(devices)):
             raise _OutOfSteps
-        device = devices[index]
-        if not tolerates_all(way.tolerations, device.taints) or not self._available(claim, way, device):
-            return False
-        if not self._take(claim, way, device):
-            return False
-        if self._take_each(position, claim, way, devices, index + 1):
-            return True
-        self._give_back(claim)
-        return False
+        taken = 0
+        for device in devices:
+            if not tolerates_all(way.tolerations, device.taints) or not self._available(claim, way, device):
+                break
+            if not self._take(claim, way, device):
+                break
+            taken += 1
+        if taken == len(devices):
+            yield self._request(position + 1)
+        for _ in range(taken):
+            self._give_back(claim)
 
     # --- one device --------------------------------------------------------------------------------
 
@@ -225,9 +259,10 @@ class _Search:
             and self._consumption(way, device) is not None
         ]
 
-    def _candidates_of(self, way: Alternative) -> list[Device]:
+    def _candidates_of(self, claim: int, way: Alternative) -> list[Device]:
         found = self._candidates.get(way)
         if found is None:
+            self.asking = (claim, way.name)
             found = [device for device in self._matching(way) if tolerates_all(way.tolerations, device.taints)]
             self._candidates[way] = found
         return found
@@ -317,6 +352,44 @@ class _Search:
                     return None
                 values.append((state, value))
         return values
+
+
+def _last_equal(claims: Sequence[ClaimRequest]) -> list[int]:
+    """For each claim, the last one before it that asks for the same; -1 if there is none."""
+    last: dict[ClaimRequest, int] = {}
+    found: list[int] = []
+    for number, claim in enumerate(claims):
+        found.append(last.get(claim, -1))
+        last[claim] = number
+    return found
+
+
+def can_be_told_apart(wanted: Sequence[Sequence[Device]]) -> bool:
+    """Whether each can have another device of its list (a bipartite matching by augmenting paths)."""
+    holder: dict[DeviceId, int] = {}
+    for number in range(len(wanted)):
+        came_from: dict[DeviceId, int] = {}
+        waiting = [number]
+        free: DeviceId | None = None
+        while waiting and free is None:
+            asking = waiting.pop()
+            for device in wanted[asking]:
+                if device.id in came_from:
+                    continue
+                came_from[device.id] = asking
+                if device.id not in holder:
+                    free = device.id
+                    break
+                waiting.append(holder[device.id])
+        if free is None:
+            return False
+        taken = {asking: device for device, asking in holder.items()}
+        at: DeviceId | None = free
+        while at is not None:
+            asking = came_from[at]
+            holder[at] = asking
+            at = taken.get(asking)
+    return True
 
 
 def tolerates_all(tolerations: Sequence[DeviceToleration], taints: Sequence[DeviceTaint]) -> bool:

@@ -5,8 +5,8 @@ Equal values ask for the same, whatever the claims are called, so results can be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from muster.api import quantity
 from muster.api.devices import (
@@ -22,6 +22,8 @@ from muster.api.devices import (
     ExactDeviceRequest,
 )
 
+_SHOWN = 120  # characters of an expression that messages repeat
+
 
 class ClaimError(Exception):
     """A claim that can be allocated nowhere, because of the claim or its classes."""
@@ -36,12 +38,11 @@ class Selector:
     position: int
 
     def __str__(self) -> str:
-        """Where it is written, as messages say it; the claim's name comes before this for a selector of a request."""
-        return (
-            f"class {self.device_class}: selector #{self.position}"
-            if self.device_class
-            else f"selector #{self.position}"
-        )
+        """Where it is written, and what, as messages say it."""
+        where = f"class {self.device_class}: " if self.device_class else ""
+        text = " ".join(self.expression.split())
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        return f"{where}selector #{self.position} ({shown})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,15 @@ class Alternative:
     admin_access: bool
     tolerations: tuple[DeviceToleration, ...]
     capacity: tuple[tuple[str, int], ...]
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        # They are keys of what is remembered, and asked for often: worked out once.
+        told = (self.name, self.device_class, self.selectors, self.count, self.admin_access, self.capacity)
+        object.__setattr__(self, "_hash", hash(told))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def takes_all(self) -> bool:
@@ -79,6 +89,18 @@ class ClaimRequest:
 
     requests: tuple[tuple[Alternative, ...], ...]
     constraints: tuple[Constraint, ...]
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.requests, self.constraints)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def ways(self) -> Iterator[Alternative]:
+        """All alternatives of all requests."""
+        return (way for ways in self.requests for way in ways)
 
     @property
     def fewest_devices(self) -> int:

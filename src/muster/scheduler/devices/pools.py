@@ -8,12 +8,12 @@ pool that contradicts itself is invalid, with the same effect.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from muster.api import quantity
-from muster.api.devices import DeviceTaint, DeviceTaintRule, ResourceSlice
+from muster.api.devices import DeviceTaint, DeviceTaintRule, ResourceSlice, ResourceSliceSpec
 from muster.api.types import Node
 from muster.scheduler.devices.device import CounterKey, Device, DeviceId, Numbers, Reach, devices_of
 
@@ -35,6 +35,7 @@ class Pool:
     counters: Mapping[CounterKey, int]
     fault: str = ""
     detail: str = ""
+    local: bool = False  # no other node can use any of the devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,9 @@ class Pools:
         self._by_pool: dict[PoolKey, set[str]] = {}
         self._devices: dict[DeviceId, Device] = {}
         self._numbers = Numbers()
+        self._kinds: dict[int, tuple[Device, int]] = {}  # by twin: one of them, and how many there are
+        self._counters_stay_local: bool | None = None
+        self.kinds_version = 0  # counts changes of what `kinds` and `is_local` say
 
     # --- objects -----------------------------------------------------------------------------------
 
@@ -110,6 +114,10 @@ class Pools:
             self._of_many.add(name)
         for device in devices:
             self._devices[device.id] = device
+            first, count = self._kinds.get(device.twin, (device, 0))
+            self._kinds[device.twin] = first, count + 1
+            self.kinds_version += not count
+        self._look_at_counters(spec)
 
     def _forget(self, name: str, old: _Slice) -> None:
         spec = old.slice.spec
@@ -121,6 +129,17 @@ class Pools:
         for device in old.devices:
             if self._devices.get(device.id) is device:
                 del self._devices[device.id]
+            first, count = self._kinds.pop(device.twin)
+            if count > 1:
+                self._kinds[device.twin] = first, count - 1
+            self.kinds_version += count == 1
+        self._look_at_counters(spec)
+
+    def _look_at_counters(self, spec: ResourceSliceSpec) -> None:
+        """A slice that has counters, or whose devices use them, came or went."""
+        if spec.shared_counters or any(device.consumes_counters for device in spec.devices or ()):
+            self._counters_stay_local = None
+            self.kinds_version += 1
 
     def _read_again(self) -> None:
         for name, known in list(self._slices.items()):
@@ -146,6 +165,25 @@ class Pools:
         """A device that some slice lists."""
         return self._devices.get(device)
 
+    def kinds(self) -> Iterator[Device]:
+        """One device of each set of twins in the cluster."""
+        return (device for device, _ in self._kinds.values())
+
+    def is_local(self, device: Device) -> bool:
+        """Whether nothing that is done on other nodes can make a difference to the device or its twins."""
+        return bool(device.reach.node_name) and (not device.consumes or self._counters_are_local())
+
+    def _counters_are_local(self) -> bool:
+        """Whether each pool with shared counters is for one node."""
+        if self._counters_stay_local is None:
+            pools = ([self._slices[name].slice.spec for name in names] for names in self._by_pool.values())
+            self._counters_stay_local = all(
+                specs[0].node_name and all(spec.node_name == specs[0].node_name for spec in specs)
+                for specs in pools
+                if any(spec.shared_counters for spec in specs)
+            )
+        return self._counters_stay_local
+
     @property
     def shared_between_nodes(self) -> bool:
         """Whether there are slices that more than one node may use."""
@@ -153,15 +191,16 @@ class Pools:
 
     def at(self, node: Node) -> tuple[Pool, ...]:
         """The pools of a node in the order in which devices are tried: without binding conditions first."""
-        names = self._by_node.get(node.metadata.name, set()) | {
-            name for name in self._of_many if self._slices[name].reaches(node)
-        }
+        names = self._by_node.get(node.metadata.name, set())
+        if self._of_many:
+            names = names | {name for name in self._of_many if self._slices[name].reaches(node)}
         by_pool: dict[PoolKey, list[_Slice]] = {}
         for name in sorted(names):
-            found = self._slices[name]
-            by_pool.setdefault((found.slice.spec.driver, found.slice.spec.pool.name), []).append(found)
+            one = self._slices[name]
+            by_pool.setdefault((one.slice.spec.driver, one.slice.spec.pool.name), []).append(one)
         pools = (self._pool(key, slices, node) for key, slices in sorted(by_pool.items()))
-        return tuple(sorted((pool for pool in pools if pool is not None), key=_with_binding_conditions))
+        found = [pool for pool in pools if pool is not None]
+        return tuple(found if len(found) == 1 else sorted(found, key=_with_binding_conditions))
 
     def _pool(self, key: PoolKey, candidates: list[_Slice], node: Node) -> Pool | None:
         """A pool as one node sees it; None if a newer generation has nothing for the node."""
@@ -176,15 +215,16 @@ class Pools:
             for device in found.devices
             if not found.slice.spec.per_device_node_selection or device.reach.includes(meta.name, meta.labels)
         )
+        local = all(found.slice.spec.node_name for found in kept) or all(device.reach.node_name for device in devices)
         current = [found for found in everywhere if found.slice.spec.pool.generation == generation]
         if len(kept) != wanted:
             if any(found.slice.spec.pool.generation > generation for found in everywhere):
                 return None
             if len(current) != wanted:
-                return Pool(*key, devices, {}, UPDATING, f"{len(current)} of {wanted} slices")
+                return Pool(*key, devices, {}, UPDATING, f"{len(current)} of {wanted} slices", local)
         counters, detail = _counters(key, current)
         detail = detail or _repeated_name(devices) or _undeclared(current, counters)
-        return Pool(*key, devices, counters, INVALID if detail else "", detail)
+        return Pool(*key, devices, counters, INVALID if detail else "", detail, local)
 
 
 def _with_binding_conditions(pool: Pool) -> bool:
@@ -206,8 +246,10 @@ def _counters(key: PoolKey, slices: list[_Slice]) -> tuple[dict[CounterKey, int]
 
 
 def _repeated_name(devices: tuple[Device, ...]) -> str:
+    if len({device.id.name for device in devices}) == len(devices):
+        return ""
     twice = [name for name, count in Counter(device.id.name for device in devices).items() if count > 1]
-    return f"device {min(twice)} is listed twice" if twice else ""
+    return f"device {min(twice)} is listed twice"
 
 
 def _undeclared(slices: list[_Slice], counters: Mapping[CounterKey, int]) -> str:

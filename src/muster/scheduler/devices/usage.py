@@ -16,28 +16,26 @@ class DeviceUsage:
         self._shares: Counter[DeviceId] = Counter()
         self._consumed: dict[DeviceId, Counter[str]] = {}
         self._counters: Counter[CounterKey] = Counter()
-
-    def copy(self) -> DeviceUsage:
-        other = DeviceUsage()
-        other._whole = self._whole.copy()
-        other._shares = self._shares.copy()
-        other._consumed = {device: consumed.copy() for device, consumed in self._consumed.items()}
-        other._counters = self._counters.copy()
-        return other
+        self._charged: dict[DeviceId, tuple[tuple[CounterKey, int], ...]] = {}
+        self._pools: Counter[tuple[str, str]] = Counter()  # uses of devices by driver and pool
 
     # --- reading -----------------------------------------------------------------------------------
 
     def taken(self, device: DeviceId) -> bool:
         """Whether the device as a whole is in use."""
-        return self._whole[device] > 0
+        return device in self._whole
 
     def shared(self, device: DeviceId) -> bool:
         """Whether a share of the device is in use."""
-        return self._shares[device] > 0
+        return device in self._shares
 
     def consumed(self, device: DeviceId) -> Mapping[str, int]:
         """What the shares of a device take of its capacities."""
         return self._consumed.get(device, {})
+
+    def touches(self, driver: str, pool: str) -> bool:
+        """Whether anything of a pool is in use."""
+        return self._pools[driver, pool] > 0
 
     def counted(self, counter: CounterKey) -> int:
         """What the devices in use take of a shared counter."""
@@ -67,11 +65,24 @@ class DeviceUsage:
         if not self._shares[device]:
             del self._consumed[device]
 
+    def republished(self, device: DeviceId, known: Device | None) -> None:
+        """A slice with the device came, changed or went (None): what its use takes of counters may be different."""
+        if device in self._whole or device in self._shares:
+            self._charge_counters(device, known)
+
     def _charge(self, device: DeviceId, known: Device | None, sign: int) -> None:
         """Counters are charged once for a device, with the first use of it, and given back with the last."""
-        if known is not None and known.consumes and self._whole[device] + self._shares[device] == 1:
+        self._pools[device.driver, device.pool] += sign
+        if self._whole[device] + self._shares[device] == 1:
+            self._charge_counters(device, known if sign > 0 else None)
+
+    def _charge_counters(self, device: DeviceId, known: Device | None) -> None:
+        for counter, amount in self._charged.pop(device, ()):
+            self._counters[counter] -= amount
+        if known is not None and known.consumes:
+            self._charged[device] = known.consumes
             for counter, amount in known.consumes:
-                self._counters[counter] += sign * amount
+                self._counters[counter] += amount
 
 
 def _decrease(counts: Counter[DeviceId], device: DeviceId) -> None:

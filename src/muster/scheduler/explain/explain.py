@@ -14,6 +14,7 @@ import msgspec
 
 from muster.scheduler.cycle.evaluate import Evaluation, evaluate
 from muster.scheduler.cycle.scheduler import Scheduler
+from muster.scheduler.explain.device_sentences import device_sentences
 from muster.scheduler.explain.explanation import Domain, Explanation, Level, Rejection, ReportedCondition, Shortfall
 from muster.scheduler.explain.holders import holders, inside_of
 from muster.scheduler.explain.sentences import (
@@ -312,6 +313,7 @@ def _unschedulable(
         rules=tuple(_rejections(state, entity))[:MOST_REJECTIONS],
         holders=holders(state, entity.key, first, MOST_HOLDERS) if first is not None else (),
         held_in=where,
+        devices=device_sentences(state, evaluation.request),
         preemption=preemption_sentence(state, entity, evaluation),
         reservation=reservation_sentence(state, entity),
         suggestions=tuple(suggest(scheduler, entity, evaluation, asked.through, asked.changeable)),

@@ -109,6 +109,10 @@ class Plugin:
         """Whether the filter couples pods in the case of this shape."""
         return self.couples_pods
 
+    def counts_exactly(self, shape: Shape, cluster: Cluster) -> bool:
+        """Whether `capacity` alone says how many pods of the shape fit on a node, whatever happens on other nodes."""
+        return not self.couples_pods_of(shape, cluster)
+
     def affected_by_own_shape(self, shape: Shape, cluster: Cluster) -> bool:
         """Whether a pod of the shape can change the filter's result on other nodes for the next pod of the shape."""
         return True

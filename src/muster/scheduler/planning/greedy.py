@@ -116,7 +116,7 @@ class Greedy:
 
     def _depend_on_pods(self, requests: Sequence[GroupRequest]) -> bool:
         return any(
-            not self.placement.trial.independent(pods.shape)
+            not self.placement.trial.countable(pods.shape)
             for request in requests
             for leaf in admissible_leaves(request)
             for pods in leaf.identical
@@ -193,7 +193,7 @@ class Greedy:
         return self._in_vain > MOST_IN_VAIN and not self._depend_on_pods([request])
 
     def _counts_are_exact(self, leaf: PodGroupRequest) -> bool:
-        return len(leaf.identical) == 1 and self.placement.trial.independent(leaf.identical[0].shape)
+        return len(leaf.identical) == 1 and self.placement.trial.countable(leaf.identical[0].shape)
 
     def _place_in_domain(self, request: GroupRequest, value: int, domains: TopologyDomains) -> bool:
         self.placement.choose_domain(request, value)

@@ -50,6 +50,7 @@ class NodeMatrix:
         value_ids: Callable[[str, str], int] = lambda key, value: int(value),
         *,
         limited: bool = False,
+        exact: bool = True,
     ) -> None:
         self.free = free  # [row, node]
         self.requests = requests  # [shape, row]
@@ -58,6 +59,7 @@ class NodeMatrix:
         self.columns = columns or {}
         self.value_id = value_ids
         self.limited = limited  # some row stands for a limit that is no resource
+        self.exact = exact  # if False, shapes compete for devices in a way that no row counts
         self.size = free.shape[1]
         self._index = {shape: at for at, shape in enumerate(shapes)}
         self._sets: dict[object, NodeSet] = {}

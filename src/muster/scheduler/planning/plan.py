@@ -20,6 +20,7 @@ from muster.scheduler.placement.request import (
     PodGroupRequest,
     groups,
     open_leaves,
+    shapes_of,
 )
 from muster.scheduler.placement.verdict import (
     Assignment,
@@ -39,6 +40,7 @@ from muster.scheduler.planning.packing_instance import PackedPods
 from muster.scheduler.planning.partial_placement import PartialPlacement
 from muster.scheduler.planning.paused_search import PausedSearch
 from muster.scheduler.planning.seat_bounds import node_matrix_of
+from muster.scheduler.planning.shared_claims import SharedClaims
 from muster.scheduler.planning.shortages import ShortageFinder, excluded
 from muster.scheduler.planning.tree_search import Found, NotFound, TreeSearch
 from muster.scheduler.runtime.trial import Trial
@@ -153,6 +155,7 @@ class _Planner:
         self._last: NotFound = NotFound(True)
         self._pausing = pausing
         self._paused: PausedSearch | None = None
+        self._incomplete = False  # some search left something out
 
     def run(self, extras: bool, search: bool = True) -> Verdict | PausedSearch | None:
         request = self.request
@@ -160,14 +163,32 @@ class _Planner:
             return self._place_extras() if extras else self._place_one_more()
         if not request.admissible:
             return Infeasible(self.shortages.inadmissible(request), self.budget.spent)
-        if not self.greedy.place_minimum(request, None):
-            if not search:
-                return None
-            if not self._search(request, None):
-                return self._paused or self.not_placed(request, self._last)
+        claims = SharedClaims(
+            self.placement, self.budget, shapes_of(request).values(), sum(leaf.need for leaf in open_leaves(request))
+        )
+        if claims:
+            self._pausing = False
+            placed = claims.place(lambda: self._place_minimum(request, search))
+            if claims.tried:
+                self._last = NotFound(complete=claims.complete and not self._incomplete)
+        else:
+            placed = self._place_minimum(request, search)
+        if not placed:
+            return (self._paused or self.not_placed(request, self._last)) if search else None
         if extras:
             self._add_extras()
         return self._placed()
+
+    def _place_minimum(self, request: GroupRequest, search: bool) -> bool:
+        """By score if that does, else by the complete search."""
+        self._failed.clear()
+        if self.greedy.place_minimum(request, None):
+            return True
+        if not search:
+            return False
+        found = self._search(request, None)
+        self._incomplete = self._incomplete or not (found or self._last.complete)
+        return found
 
     def resume(self, paused: PausedSearch, found: Found) -> Placed | None:
         """The placement that a paused search found, with extras, if it is still there."""
@@ -226,23 +247,26 @@ class _Planner:
             self._last = self._failed[key]
             return False
         shapes = {pods.shape: None for leaf in open_leaves(request) for pods in leaf.identical}
-        dependent = any(not placement.trial.independent(shape) for shape in shapes)
-        satisfied = self._search_counts(request, nodes, dependent)
+        if self._shapes is None:
+            self._shapes = _shapes_in_order(self.request)
+        matrix = node_matrix_of(placement.trial, self._shapes, _keys(request))
+        dependent = not matrix.exact or any(not placement.trial.countable(shape) for shape in shapes)
+        satisfied = self._search_counts(matrix, request, nodes, dependent)
         if not satisfied and dependent and not self._last.complete:
             search = AffinitySearch(self.greedy, self._slice())
             satisfied = search.place_minimum(request, nodes)
-            self._last = NotFound(search.complete, search.counted, orders=search.orders)
+            complete = search.counted or not placement.trial.counts_on_devices_beyond_nodes(shapes)
+            self._last = NotFound(search.complete and complete, search.counted, orders=search.orders)
         if satisfied:
             placement.mark_satisfied(request)
-        else:
-            self._failed[key] = self._last
-        return satisfied
+            return True
+        if self._last.complete and placement.trial.device_search_gave_up(shapes):
+            self._last = replace(self._last, complete=False)
+        self._failed[key] = self._last
+        return False
 
-    def _search_counts(self, request: GroupRequest, nodes: Mask | None, dependent: bool) -> bool:
+    def _search_counts(self, matrix: NodeMatrix, request: GroupRequest, nodes: Mask | None, dependent: bool) -> bool:
         """Counts decide for pods that depend on nodes only. For others they are worth a first try."""
-        if self._shapes is None:
-            self._shapes = _shapes_in_order(self.request)
-        matrix = node_matrix_of(self.placement.trial, self._shapes, _keys(request))
         if dependent:
             found = self._search_implied(matrix, request, nodes)
         elif self._pausing and request is self.request and not self.placement.count:

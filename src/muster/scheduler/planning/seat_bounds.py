@@ -63,7 +63,7 @@ def _selects_itself(term: PodAffinityTerm, pod: Pod) -> bool:
 
 def seats_at_most(trial: Trial, shape: Shape) -> Ints:
     """Per node, a number of pods of a shape that no plan can exceed."""
-    if trial.independent(shape) or room_only_shrinks(shape.pod):
+    if trial.countable(shape) or room_only_shrinks(shape.pod):
         return trial.seats(shape)
     cluster = trial.cluster
     return count_seats(cluster.alloc - cluster.used, shape.request_vector(cluster), trial.feasibility(shape).ok)
@@ -75,7 +75,7 @@ def most(trial: Trial, shape: Shape, nodes: Mask | None) -> int:
     if nodes is not None:
         seats = np.where(nodes, seats, 0)
     total = int(seats.sum())
-    for key in () if trial.independent(shape) else repelled_keys(shape.pod):
+    for key in () if trial.countable(shape) else repelled_keys(shape.pod):
         ids = trial.cluster.labels(key)
         outside = int(seats[ids == 0].sum())
         total = min(total, outside + int(np.count_nonzero(np.bincount(ids[(seats > 0) & (ids > 0)]))))
@@ -90,25 +90,40 @@ def node_matrix_of(trial: Trial, shapes: Sequence[Shape], keys: Iterable[str]) -
     cluster = trial.cluster
     requests = np.array([shape.request_vector(cluster) for shape in shapes], dtype=np.int64)
     rows = np.flatnonzero(requests.any(axis=0))
+    resources = len(rows)
     free: Ints = cluster.alloc[rows] - cluster.used[rows]
     requests = requests[:, rows]
+    devices = trial.device_rows(shapes)
+    if devices is not None:
+        requests = np.hstack((requests, devices.requests))
+        free = np.vstack((free, devices.free))
     seats = np.array([_seats(trial, shape) for shape in shapes], dtype=np.int64)
     allowed = seats > 0
-    # A limit that is no resource (ports, attached volumes) shows as fewer seats than the amounts allow.
+    amounts = len(free)
+    # A limit that is no resource (ports, attached volumes, devices) shows as fewer seats than the amounts allow.
     for at in range(len(shapes)):
-        by_amounts = count_seats(free[: len(rows)], requests[at][: len(rows)], allowed[at])
+        by_amounts = count_seats(free[:amounts], requests[at][:amounts], allowed[at])
         if (seats[at] < by_amounts).any():
             column = np.zeros((len(shapes), 1), dtype=np.int64)
             column[at] = 1
             requests = np.hstack((requests, column))
             free = np.vstack((free, seats[at][None, :]))
     columns = {key: cluster.labels(key).copy() for key in keys}
-    limited = len(free) > len(rows)
-    return NodeMatrix(shapes, free, requests, allowed, cluster.rank.copy(), columns, cluster.label_id, limited=limited)
+    return NodeMatrix(
+        shapes,
+        free,
+        requests,
+        allowed,
+        cluster.rank.copy(),
+        columns,
+        cluster.label_id,
+        limited=len(free) > resources,
+        exact=devices is not None,
+    )
 
 
 def _seats(trial: Trial, shape: Shape) -> Ints:
     seats = seats_at_most(trial, shape)
-    for key in () if trial.independent(shape) else repelled_keys(shape.pod):
+    for key in () if trial.countable(shape) else repelled_keys(shape.pod):
         seats = np.where(trial.cluster.labels(key) > 0, np.minimum(seats, 1), seats)
     return seats

@@ -20,11 +20,15 @@ from muster.scheduler.planning.node_matrix import Ints, Mask
 from muster.scheduler.planning.partial_placement import narrowed
 from muster.scheduler.planning.seat_bounds import most
 from muster.scheduler.planning.tree_search import NotFound
+from muster.scheduler.runtime.diagnosis import Diagnosis
 
 NEAREST = 5  # domains that are described
 
 
 MOST_CHILDREN = 8  # failed children of one group that are described; after so many the others are not tried
+
+
+MOST_WORK = 1_000  # of greedy placement, in steps, after which no further child is described
 
 
 MOST_PLACED = 200  # dependent pods that are placed one by one to see what is then short
@@ -37,6 +41,7 @@ class ShortageFinder:
         self.greedy = greedy
         self.placement = greedy.placement
         self._within = ("", "")  # the enclosing domain that is being described
+        self._enough = greedy.work + MOST_WORK
 
     # --- what is short ---------------------------------------------------------------------------
 
@@ -63,7 +68,7 @@ class ShortageFinder:
         trial = self.placement.trial
         room = [most(trial, pods.shape, nodes) for pods in leaf.identical]
         counted = min(leaf.need, sum(min(pods.count, have) for pods, have in zip(leaf.identical, room, strict=True)))
-        independent = all(trial.independent(pods.shape) for pods in leaf.identical)
+        independent = all(trial.countable(pods.shape) for pods in leaf.identical)
         if independent and len(leaf.identical) == 1:
             return self._one_shape(leaf, key, domain, nodes, counted)
         if not independent and leaf.need > MOST_PLACED:
@@ -116,8 +121,20 @@ class ShortageFinder:
             requests = shape.request_vector(cluster)
             top = [name for name, count in short if count == short[0][1]]
             return tuple((name, missing * int(requests[cluster.row[name]])) for name in top)
-        diagnosis = self.placement.trial.diagnose(shape, nodes)
+        diagnosis = self._diagnosis(shape, nodes, taken)
         return tuple(sorted(diagnosis.counts.items(), key=lambda item: (-item[1], item[0]))[:2])
+
+    def _diagnosis(self, shape: Shape, nodes: Mask | None, taken: Ints | None) -> Diagnosis:
+        """Why nodes reject one more pod; `taken` pods of the shape are on them already."""
+        trial = self.placement.trial
+        used = np.flatnonzero(taken) if taken is not None and shape.footprint.needs is not None else ()
+        if taken is None or not len(used):
+            return trial.diagnose(shape, nodes)
+        mark = trial.mark()
+        trial.place_counts(shape, np.asarray(used, dtype=np.int64), taken[used])
+        found = trial.diagnose(shape, nodes)
+        trial.undo(mark)
+        return found
 
     def _nearest(self, request: GroupRequest, nodes: Mask | None) -> list[tuple[str, Mask]]:
         """The domains with the most room for a group."""
@@ -165,7 +182,12 @@ class ShortageFinder:
             failed.append(child)
             if len(failed) == MOST_CHILDREN:
                 break
-        return [shortage for child in failed for shortage in self.shortages(child, nodes)], count
+        described: list[Shortage] = []
+        for child in failed:
+            if described and self.greedy.work > self._enough:
+                break
+            described += self.shortages(child, nodes)
+        return described, count
 
     # --- proofs ----------------------------------------------------------------------------------
 

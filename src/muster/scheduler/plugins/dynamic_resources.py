@@ -12,6 +12,8 @@ import numpy as np
 
 from muster.scheduler.cache.arrays import Bools, Ints, Slots
 from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.device_claims import Needs
+from muster.scheduler.devices.allocator import NotAllocated
 from muster.scheduler.framework.plugin import DependsOn, FilterStatus, Plugin
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.interface.cluster_events import DEVICES, NODE_ADDED, NODE_LABELS
@@ -31,12 +33,16 @@ class DynamicResources(Plugin):
         return shape.footprint.needs is not None
 
     def couples_pods_of(self, shape: Shape, cluster: Cluster) -> bool:
-        # Pods of different shapes choose among the same devices, which no resource row counts.
+        # No resource row of the cluster counts devices, so arithmetic with resources alone does not decide.
         return self.concerns(shape)
+
+    def counts_exactly(self, shape: Shape, cluster: Cluster) -> bool:
+        needs = shape.footprint.needs
+        return needs is None or cluster.devices.is_local(needs)
 
     def affected_by_own_shape(self, shape: Shape, cluster: Cluster) -> bool:
         needs = shape.footprint.needs
-        return needs is not None and (bool(needs.claims) or cluster.devices.pools.shared_between_nodes)
+        return needs is not None and not cluster.devices.is_local(needs)
 
     def pre_filter(self, shape: Shape, cluster: Cluster) -> str | None:
         needs = shape.footprint.needs
@@ -44,37 +50,48 @@ class DynamicResources(Plugin):
 
     def filter(self, shape: Shape, cluster: Cluster, slots: Slots) -> Bools:
         needs = shape.footprint.needs
-        alive = cluster.alive[slots]
         if needs is None:
-            return np.ones(alive.shape, dtype=np.bool_)
-        numbers = np.arange(cluster.size)[slots]
-        fits = (
-            bool(up) and cluster.devices.fits(needs, slot) for slot, up in zip(numbers.tolist(), alive, strict=True)
-        )
-        return np.fromiter(fits, dtype=np.bool_, count=len(numbers))
+            return np.ones(cluster.alive[slots].shape, dtype=np.bool_)
+        return self._most(shape, cluster, slots, 1) > 0
 
     def capacity(self, shape: Shape, cluster: Cluster, slots: Slots) -> Ints | None:
+        return self._most(shape, cluster, slots, _MOST_PODS) if self.concerns(shape) else None
+
+    def _most(self, shape: Shape, cluster: Cluster, slots: Slots, limit: int) -> Ints:
         needs = shape.footprint.needs
-        if needs is None:
-            return None
-        numbers = np.arange(cluster.size)[slots]
+        assert needs is not None
         alive = cluster.alive[slots]
-        most = (
-            cluster.devices.most(needs, slot, _MOST_PODS) if up else 0
-            for slot, up in zip(numbers.tolist(), alive, strict=True)
-        )
-        return np.fromiter(most, dtype=np.int64, count=len(numbers))
+        most = np.zeros(alive.shape, dtype=np.int64)
+        up: list[int] = np.arange(cluster.size)[slots][alive].tolist()
+        most[alive] = cluster.device_room.most_each(needs, up, limit)
+        return most
 
     def statuses(self, shape: Shape, cluster: Cluster, slots: Ints) -> Iterable[FilterStatus]:
         needs = shape.footprint.needs
         if needs is None:
             return
         by_message: dict[str, list[tuple[int, bool]]] = {}
+        known: dict[object, tuple[NotAllocated, bool]] = {}
+        room, devices = cluster.device_room, cluster.devices
         for slot in slots.tolist():
-            found = cluster.devices.refusal(needs, slot)
-            unresolvable = found.error or not cluster.devices.fits_unused(needs, slot)
-            by_message.setdefault(found.message, []).append((slot, unresolvable))
+            key = (devices.signature(slot), devices.tried(slot), devices.in_reach(needs, slot))
+            if key not in known:
+                known[key] = room.refusal(needs, slot), room.fits_unused(needs, slot)
+            found, fits_unused = known[key]
+            unresolvable = found.error or not fits_unused
+            message = _with_claim(shape, cluster, needs, found)
+            by_message.setdefault(message, []).append((slot, unresolvable))
         for message, found in by_message.items():
             rejected = np.array([slot for slot, _ in found], dtype=np.int64)
             never = np.array([unresolvable for _, unresolvable in found], dtype=np.bool_)
             yield FilterStatus(message, rejected, never, self.name)
+
+
+def _with_claim(shape: Shape, cluster: Cluster, needs: Needs, found: NotAllocated) -> str:
+    """The message, with the claim that it is about: by its name, or by the pod's entry that it was made for."""
+    if not found.error or found.claim < 0:
+        return found.message
+    shared = [f"claim {namespace}/{name}" for namespace, name in cluster.devices.open_keys(needs)]
+    own = [f'claim "{entry.name}"' for entry in cluster.devices.claims.own_entries(shape.pod)]
+    names = [*shared, *own]
+    return f"{names[found.claim]}: {found.message}" if found.claim < len(names) else found.message

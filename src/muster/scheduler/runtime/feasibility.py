@@ -199,6 +199,8 @@ class Feasibility:
         self.usage_scores = [score for score in scores if score[0].score_depends_on is DependsOn.USAGE]
         self.pods_scores = [score for score in scores if score[0].score_depends_on is DependsOn.PODS]
         self.independent = not any(plugin.couples_pods_of(shape, cluster) for plugin in filters)
+        # The same, but for limits of a node that are no resource and that `seats` counts exactly.
+        self.countable = all(plugin.counts_exactly(shape, cluster) for plugin in filters)
         # If False, placing a pod of the shape changes nothing for the next one but the usage of its node.
         self.affected_by_own_shape = bool(self.pods_scores) or any(
             plugin.affected_by_own_shape(shape, cluster)

@@ -16,7 +16,8 @@ import numpy as np
 
 from muster.scheduler.cache.arrays import Bools, Ints
 from muster.scheduler.cache.cluster import MIN_BULK, Cluster, PlacedPod
-from muster.scheduler.cache.devices import TrialState
+from muster.scheduler.cache.device_rows import DeviceRows, device_rows
+from muster.scheduler.cache.devices import Promise, TrialState
 from muster.scheduler.cache.footprints import Footprint
 from muster.scheduler.cache.node_columns import RANK_BITS
 from muster.scheduler.framework.shape import Shape
@@ -51,6 +52,13 @@ class _BulkStep(NamedTuple):
     uids: tuple[str, ...] = ()  # pods that were evicted, or restored, by this step
 
 
+class _Held(NamedTuple):
+    """A claim was given devices; what was promised before."""
+
+    devices: TrialState
+    promised: PromisedState | None = None
+
+
 class Trial:
     """Hypothetical placements and evictions on a cluster, as a context manager.
 
@@ -61,7 +69,7 @@ class Trial:
         self.cluster = cluster
         self.feasibility = feasibility
         self.evicted: set[str] = set()
-        self._journal: list[_Step | _BulkStep] = []
+        self._journal: list[_Step | _BulkStep | _Held] = []
 
     def __enter__(self) -> Trial:
         if self.cluster.locked:
@@ -80,7 +88,8 @@ class Trial:
     def place(self, shape: Shape, slot: int, count: int = 1) -> None:
         """Add pods of the shape to a slot, whether they fit or not."""
         footprint, needs = shape.footprint, shape.footprint.needs
-        before = self.cluster.devices.trial_state(slot) if needs is not None else None
+        devices = self.cluster.devices
+        before = devices.trial_state(slot, promises=bool(needs.claims)) if needs is not None else None
         self._journal.append(_Step(footprint, slot, count, self._promised(footprint), before))
         self.cluster.add_usage(footprint, slot, count)
         if needs is not None:
@@ -93,12 +102,16 @@ class Trial:
 
     def place_counts(self, shape: Shape, slots: Ints, counts: Ints) -> None:
         """Add so many pods of the shape to each of several distinct slots, whether they fit or not."""
-        if len(slots) < MIN_BULK:
+        if len(slots) < MIN_BULK or shape.footprint.needs is not None:
             for slot, count in zip(slots.tolist(), counts.tolist(), strict=True):
                 self.place(shape, slot, count)
             return
         self._journal.append(_BulkStep(shape.footprint, slots, counts, self._promised(shape.footprint)))
         self.cluster.add_usage_many(shape.footprint, slots, counts)
+
+    def hold(self, claim: tuple[str, str], promise: Promise) -> None:
+        """Give a claim that several pods use these devices, before any of the pods is placed."""
+        self._journal.append(_Held(self.cluster.hold_devices(claim, promise)))
 
     def unplace(self, shape: Shape, slot: int, count: int = 1) -> None:
         """Remove pods that this trial has placed."""
@@ -168,6 +181,8 @@ class Trial:
             step = self._journal.pop()
             if isinstance(step, _BulkStep):
                 self._undo_bulk(step)
+            elif isinstance(step, _Held):
+                self.cluster.restore_devices(step.devices)
             else:
                 self._undo_step(step)
             if step.promised is not None:
@@ -235,6 +250,27 @@ class Trial:
     def independent(self, shape: Shape) -> bool:
         """Whether only the node itself decides if one more pod of the shape fits there."""
         return self.feasibility(shape).independent
+
+    def countable(self, shape: Shape) -> bool:
+        """Whether `seats` is exact: independent shapes, and those with devices that only their node can use."""
+        return self.feasibility(shape).countable
+
+    def device_rows(self, shapes: Sequence[Shape]) -> DeviceRows | None:
+        """Devices as amounts for these shapes together; None if counting does not decide about them."""
+        cluster = self.cluster
+        needs = [shape.footprint.needs for shape in shapes]
+        slots: list[int] = np.flatnonzero(cluster.alive).tolist() if any(needs) else []
+        return device_rows(cluster.devices, needs, slots, cluster.size)
+
+    def counts_on_devices_beyond_nodes(self, shapes: Iterable[Shape]) -> bool:
+        """Whether pods of these shapes choose among devices of several nodes: no search tries every choice."""
+        devices = self.cluster.devices
+        return any(not devices.is_local(shape.footprint.needs) for shape in shapes if shape.footprint.needs is not None)
+
+    def device_search_gave_up(self, shapes: Iterable[Shape]) -> bool:
+        """Whether a search for devices of these shapes ended before it could tell, so that nothing is proven."""
+        room = self.cluster.device_room
+        return any(room.gave_up(shape.footprint.needs) for shape in shapes if shape.footprint.needs is not None)
 
     def diagnose(self, shape: Shape, mask: Bools | None = None) -> Diagnosis:
         """Why the nodes (of the mask) are not feasible for the shape, each under the first plugin that rejects it."""

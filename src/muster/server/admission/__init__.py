@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from muster.api.gates import DEFAULT, FeatureGates
+from muster.server.admission.devices import admit_admin_access, admit_slice_taints, admit_taint_rule
 from muster.server.admission.limit_ranges import admit_claim_limits, admit_pod_limits
 from muster.server.admission.namespace_lifecycle import admit_namespace
 from muster.server.admission.node_restriction import admit_own_name, admit_own_node, admit_own_pods
@@ -43,6 +44,10 @@ _STEPS: Mapping[tuple[str, str], tuple[Admitter, ...]] = {
     ("storage.k8s.io", "csinodes"): (admit_own_name,),
     ("scheduling.k8s.io", "priorityclasses"): (admit_priority_class,),
     ("certificates.k8s.io", "certificatesigningrequests"): (admit_signing_request,),
+    ("resource.k8s.io", "devicetaintrules"): (admit_taint_rule,),
+    ("resource.k8s.io", "resourceclaims"): (admit_admin_access,),
+    ("resource.k8s.io", "resourceclaimtemplates"): (admit_admin_access,),
+    ("resource.k8s.io", "resourceslices"): (admit_slice_taints,),
 }
 _TEMPLATES = frozenset(
     (

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muster.server.resources.kind import Obj, Write
-from muster.server.resources.rules.api_service import NOT_PASSED_ON
 
 STORED_ONLY: Mapping[tuple[str, str], str] = {
     ("", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-    ("apiregistration.k8s.io", "apiservices"): NOT_PASSED_ON,
     ("autoscaling", "horizontalpodautoscalers"): "no metrics are measured here, so nothing is scaled",
     ("certificates.k8s.io", "clustertrustbundles"): "simulated nodes mount no volumes",
     ("networking.k8s.io", "ingresses"): "no ingress controller runs here; one that you start can act on it",
@@ -25,14 +23,9 @@ STORED_ONLY: Mapping[tuple[str, str], str] = {
 
 async def warn_stored_only(write: Write, new: Obj, old: Obj | None) -> None:
     """For the kinds of `STORED_ONLY`."""
-    if write.operation == "CREATE" and not write.subresource and not _is_local_api(new):
+    if write.operation == "CREATE" and not write.subresource:
         reason = STORED_ONLY[(write.kind.group, write.kind.plural)]
         deprecated = reason.startswith("v1 ")
         write.warnings.append(
             reason if deprecated else f"{write.kind.kind} is stored, and nothing acts on it: {reason}"
         )
-
-
-def _is_local_api(new: Obj) -> bool:
-    """Whether it is an APIService of a group that the server itself serves."""
-    return new.get("kind") == "APIService" and not (new.get("spec") or {}).get("service")

@@ -18,6 +18,7 @@ from muster import __version__
 from muster.api import openapi as group_kinds
 from muster.api.errors import not_acceptable
 from muster.server import schema
+from muster.server.backend import RemoteApis
 from muster.server.openapi import swagger, swagger_protobuf, texts
 from muster.server.openapi.paths import Paths
 from muster.server.openapi.schemas import Schemas
@@ -37,8 +38,9 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 class OpenApi:
     """The documents of one registry."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, remote: RemoteApis | None = None) -> None:
         self._registry = registry
+        self._remote = remote
         self._generation = 0
         self._versions: dict[str, tuple[str, str]] = {}
         self._hashes: dict[str, str] = {}
@@ -102,6 +104,10 @@ class OpenApi:
         pages = {
             name: {"serverRelativeURL": f"{ROOT}/{name}?hash={self._hash(name)}"} for name in sorted(self._versions)
         }
+        for each in self._remote.versions() if self._remote is not None else ():
+            if each.fresh:  # its own server gives the document
+                name = f"apis/{each.group}/{each.version}"
+                pages[name] = {"serverRelativeURL": f"{ROOT}/{name}"}
         return _encode({"paths": pages})
 
     def _document(self, name: str, request: Request) -> Response:

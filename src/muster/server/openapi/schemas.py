@@ -57,6 +57,17 @@ _NAMED: dict[str, tuple[str, Schema]] = {
     ),
     "fields": (f"{_META}.FieldsV1", {"type": "object", "description": "A set of field paths."}),
 }
+# Fields of definitions' schemas that hold any value: not only objects, as everywhere else, but also strings, lists …
+_SCHEMA_PROPS = "apiextensions.v1.JSONSchemaProps"
+_ANY_VALUE = {
+    "default": "JSON",
+    "enum": "JSON",
+    "example": "JSON",
+    "items": "JSONSchemaPropsOrArray",
+    "additionalItems": "JSONSchemaPropsOrBool",
+    "additionalProperties": "JSONSchemaPropsOrBool",
+    "dependencies": "JSONSchemaPropsOrStringArray",
+}
 _LIMITS = ("minimum", "maximum", "enum", "maxItems", "minItems", "pattern", "maxLength")
 
 
@@ -88,7 +99,9 @@ class Schemas:
 
     def _add_named(self, message: Message) -> None:
         for field in message.fields.values():
-            if field.type in _NAMED:
+            if any_value := _any_value(message, field):
+                self.found[any_value] = {"description": "Any value that the rules of schemas allow here."}
+            elif field.type in _NAMED:
                 name, schema = _NAMED[field.type]
                 self.found[name] = schema
 
@@ -100,8 +113,7 @@ class Schemas:
             schema["description"] = description
         words: dict[str, Schema] = texts.get("properties", {})
         schema["properties"] = {
-            name: _property(field, words.get(name, {}), message.is_kind)
-            for name, field in sorted(message.fields.items())
+            name: _property(field, words.get(name, {}), message) for name, field in sorted(message.fields.items())
         }
         required = [name for name, field in message.fields.items() if field.required]
         if required:
@@ -191,9 +203,16 @@ def _group(message: Message) -> str:
     return "" if message.package == "meta.v1" else message.group
 
 
-def _property(field: Field, words: Schema, of_kind: bool) -> Schema:
-    schema = _shaped(field)
-    description = words.get("description") or (FIELDS.get(field.name, "") if of_kind else "")
+def _any_value(message: Message, field: Field) -> str:
+    """The name of the schema of a field that takes any value, if it is one."""
+    if field.type != "raw" or f"{message.package}.{message.kind}" != _SCHEMA_PROPS:
+        return ""
+    return f"{message.openapi_name.removesuffix(message.kind)}{_ANY_VALUE[field.name]}"
+
+
+def _property(field: Field, words: Schema, message: Message) -> Schema:
+    schema = _shaped(field, _any_value(message, field))
+    description = words.get("description") or (FIELDS.get(field.name, "") if message.is_kind else "")
     if description:
         schema["description"] = description
     for limit in _LIMITS:
@@ -214,12 +233,12 @@ def _property(field: Field, words: Schema, of_kind: bool) -> Schema:
     return schema
 
 
-def _shaped(field: Field) -> Schema:
+def _shaped(field: Field, any_value: str) -> Schema:
+    one = reference(any_value) if any_value else _one(field)
     if field.shape == "list":
-        return {"type": "array", "items": _one(field)}
+        return {"type": "array", "items": one}
     if field.shape == "map":
-        return {"type": "object", "additionalProperties": _one(field)}
-    one = _one(field)
+        return {"type": "object", "additionalProperties": one}
     return {"allOf": [one]} if "$ref" in one else one
 
 

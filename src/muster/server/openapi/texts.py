@@ -10,12 +10,12 @@ from typing import NamedTuple
 from muster.api.descriptions import TEXTS
 
 KIND = "The kind of object, in CamelCase. The endpoint may imply it."
-API_VERSION = "The group and version of the API that this object is written in."
+API_VERSION = "APIVersion defines the group and the version of the API that this object is written in."
 
 FIELDS = {
     "kind": KIND,
     "apiVersion": API_VERSION,
-    "metadata": "Names, labels, owners and other data that every object has.",
+    "metadata": "Standard object's metadata: names, labels, owners and what else every object has.",
     "spec": "What should be: the wanted state.",
     "status": "What is: the state last seen, written by the system.",
     "items": "The objects of the list.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from muster.server.resources import print_platform, selectable
+from muster.server.resources import autoscaler_versions, print_platform, selectable
 from muster.server.resources.kind import Kind
 
 _networking = partial(Kind, "networking.k8s.io", ("v1",))
@@ -19,7 +19,7 @@ _STATUS = ("status",)
 PLATFORM_KINDS: tuple[Kind, ...] = (
     Kind(
         "autoscaling",
-        ("v2",),
+        ("v2", "v1"),
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
         True,
@@ -27,6 +27,7 @@ PLATFORM_KINDS: tuple[Kind, ...] = (
         categories=("all",),
         subresources=_STATUS,
         columns=print_platform.AUTOSCALERS,
+        convert=autoscaler_versions.convert,
     ),
     _certificates(
         "CertificateSigningRequest",

@@ -58,8 +58,7 @@ class SqliteStore(Store):
             self.table(table).apply(change)
         database.forget_loaded()
         self.revision = self._accepted = max(self.revision, database.revision)
-        self._thread = threading.Thread(target=self._write, name="muster-store", daemon=True)
-        self._thread.start()
+        self._start()
 
     @classmethod
     def open(cls, directory: Path | str, clock: Callable[[], float] = time.time) -> SqliteStore:
@@ -156,21 +155,30 @@ class SqliteStore(Store):
 
     # Writing, in the thread
 
+    def _start(self) -> None:
+        """Start the thread that writes."""
+        self._thread = threading.Thread(target=self._write, name="muster-store", daemon=True)
+        self._thread.start()
+
     def _write(self) -> None:
         running = True
         while running:
             batch, running = self._next_batch()
-            if not batch:
-                continue
-            try:
-                self._log.append(batch)
-                self._call(self._landed, len(batch))
-                self._compact(batch[-1][1])
-            except Exception as error:
-                # Whatever the error was: writers must not wait for a thread that has ended, nor be acknowledged.
-                log.critical("the store failed and takes no more writes: %s", error)
-                self._call(self._failed, str(error))
+            if batch and not self._write_batch(batch):
                 return
+
+    def _write_batch(self, batch: list[tuple[str, Change]]) -> bool:
+        """Write, and say when it is on disk; False if the disk refused, and nothing more is to be written."""
+        try:
+            self._log.append(batch)
+            self._call(self._landed, len(batch))
+            self._compact(batch[-1][1])
+        except Exception as error:
+            # Whatever the error was: writers must not wait for a thread that has ended, nor be acknowledged.
+            log.critical("the store failed and takes no more writes: %s", error)
+            self._call(self._failed, str(error))
+            return False
+        return True
 
     def _next_batch(self) -> tuple[list[tuple[str, Change]], bool]:
         batch: list[tuple[str, Change]] = []

@@ -1,8 +1,7 @@
 """Calls webhooks: over TLS, by URL or by the service that they run behind, within a time limit.
 
 The call carries nothing but the review: no credentials, no cookies, no proxy of the environment, and redirects are not
-followed. A service is found through a mapping that the operator gave (`--webhook-endpoint`), or through its
-EndpointSlices.
+followed. A service is found as `muster.server.service_endpoints` says.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import aiohttp
 import msgspec
 
 from muster.server.resources.kind import Obj, Reader
+from muster.server.service_endpoints import NoEndpointError, ServiceEndpoints, server_name
 
 LONGEST_SECONDS = 30
 _MOST_BYTES = 3 * 1024 * 1024
@@ -43,7 +43,7 @@ class WebhookClient:
     """Posts JSON and reads JSON."""
 
     def __init__(self, endpoints: Mapping[str, str] | None = None) -> None:
-        self._endpoints = dict(endpoints or {})  # "namespace/name" -> "host:port"
+        self._endpoints = ServiceEndpoints(endpoints)
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, client_config: Obj, body: Obj, seconds: float, reader: Reader) -> Obj:
@@ -88,15 +88,13 @@ class WebhookClient:
         service: Obj = client_config.get("service") or {}
         namespace, name = service.get("namespace", ""), service.get("name", "")
         port, path = service.get("port") or 443, (service.get("path") or "/").lstrip("/")
-        server_name = f"{name}.{namespace}.svc"
-        shown = f"https://{server_name}:{port}/{path}{suffix}"
-        address = self._endpoints.get(f"{namespace}/{name}")
-        if address is None:
-            try:
-                address = _address(reader, namespace, name, port)
-            except WebhookError as error:
-                raise WebhookError(f'Post "{shown}": {error}') from None
-        return Target(shown, f"https://{address}/{path}{suffix}", f"{server_name}:{port}", server_name)
+        host = server_name(namespace, name)
+        shown = f"https://{host}:{port}/{path}{suffix}"
+        try:
+            address = self._endpoints.address(reader, namespace, name, port)
+        except NoEndpointError as error:
+            raise WebhookError(f'Post "{shown}": {error}') from None
+        return Target(shown, f"https://{address}/{path}{suffix}", f"{host}:{port}", host)
 
 
 def _words(error: Exception) -> str:
@@ -143,27 +141,3 @@ async def _read(answer: aiohttp.ClientResponse) -> Obj:
     if not isinstance(decoded, dict):
         raise WebhookError("the answer is not an object")
     return decoded
-
-
-def _address(reader: Reader, namespace: str, name: str, port: int) -> str:
-    """host:port of an endpoint of a service."""
-    service = reader.get("services", "", namespace, name)
-    if service is None:
-        raise WebhookError(f'service "{name}" not found')
-    spec: Obj = service.get("spec") or {}
-    found = next((each for each in spec.get("ports") or () if each.get("port") == port), None)
-    if found is None:
-        raise WebhookError(f'no service port {port} found for service "{name}"')
-    if spec.get("type") == "ExternalName":
-        return f"{spec.get('externalName')}:{port}"
-    for each in reader.list("endpointslices", "discovery.k8s.io", namespace):
-        if (each["metadata"].get("labels") or {}).get("kubernetes.io/service-name") != name:
-            continue
-        number = next(
-            (p.get("port") for p in each.get("ports") or () if (p.get("name") or "") == found.get("name", "")), None
-        )
-        for endpoint in each.get("endpoints") or ():
-            if number and (endpoint.get("conditions") or {}).get("ready") is not False and endpoint.get("addresses"):
-                address = endpoint["addresses"][0]
-                return f"[{address}]:{number}" if ":" in address else f"{address}:{number}"
-    raise WebhookError(f'no endpoints available for service "{name}"')

@@ -31,6 +31,7 @@ from muster.server.resources.rules import (
     runtime_class,
     webhook,
 )
+from muster.server.resources.rules.devices import claim_status, device_claims, device_classes, device_slices
 from muster.server.resources.rules.status import initial_status, keep_status
 
 __all__ = ["RULES", "Rules", "rules_for"]
@@ -118,6 +119,15 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ("storage.k8s.io", "storageclasses"): Rules(
         objects.default_storage_class, _NO_STATUS, objects.validate_storage_class
     ),
+    ("resource.k8s.io", "resourceclaims"): Rules(
+        device_claims.default_claim, claim_status.prepare, device_claims.validate_claim
+    ),
+    ("resource.k8s.io", "resourceclaimtemplates"): Rules(
+        device_claims.default_template, _NO_STATUS, device_claims.validate_template
+    ),
+    ("resource.k8s.io", "resourceslices"): Rules(None, _NO_STATUS, device_slices.validate_slice),
+    ("resource.k8s.io", "deviceclasses"): Rules(None, _NO_STATUS, device_classes.validate_class),
+    ("resource.k8s.io", "devicetaintrules"): Rules(None, _EMPTY, device_classes.validate_taint_rule),
     ("autoscaling", "horizontalpodautoscalers"): Rules(autoscaling.default, _EMPTY, autoscaling.validate),
     ("certificates.k8s.io", "certificatesigningrequests"): Rules(
         None, certificates.prepare_request, certificates.validate_request

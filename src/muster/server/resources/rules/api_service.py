@@ -6,7 +6,6 @@ from muster.api.errors import FieldError
 from muster.server.resources.kind import Obj
 from muster.server.resources.rules.fields import invalid, required
 
-NOT_PASSED_ON = "requests are not passed on to other servers here"
 _HIGHEST_GROUP, _HIGHEST_VERSION = 20_000, 1_000
 
 
@@ -16,14 +15,15 @@ def default(obj: Obj) -> None:
 
 
 def status_of(obj: Obj) -> Obj:
-    """A group that the server itself serves is available; requests are not passed on to other servers."""
-    local = not (obj.get("spec") or {}).get("service")
+    """A group that the server itself serves is available from the start; others are checked first."""
+    if (obj.get("spec") or {}).get("service"):
+        return {}
     condition = {
         "type": "Available",
-        "status": "True" if local else "False",
+        "status": "True",
         "lastTransitionTime": obj["metadata"].get("creationTimestamp"),
-        "reason": "Local" if local else "NotServed",
-        "message": "Local APIServices are always available" if local else NOT_PASSED_ON,
+        "reason": "Local",
+        "message": "Local APIServices are always available",
     }
     return {"conditions": [condition]}
 

@@ -1,0 +1,5 @@
+import sys
+
+from tests.simulation.command import main
+
+sys.exit(main())
