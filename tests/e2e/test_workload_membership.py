@@ -109,13 +109,23 @@ def dry_run(kubectl: Kubectl, *pods: Obj) -> Obj:
     return json.loads(made)["spec"]
 
 
+def documents(text: str) -> list[Obj]:
+    """The objects that kubectl prints one after another."""
+    found: list[Obj] = []
+    while text := text.lstrip():
+        obj, end = json.JSONDecoder().raw_decode(text)
+        found.append(obj)
+        text = text[end:]
+    return found
+
+
 def test_the_policies_of_a_real_server_give_what_the_table_gives(managed: Kubectl) -> None:
     chance = random.Random(7)
     pods = [a_pod(chance, random_labels(chance)) for _ in range(400)]
     for number, pod in enumerate(pods):
         pod["metadata"]["name"] = f"p-{number}"
     listed = {"apiVersion": "v1", "kind": "List", "items": pods}
-    made = json.loads(managed("create", "--dry-run=server", "-o", "json", "-f", "-", input=json.dumps(listed)))["items"]
+    made = documents(managed("create", "--dry-run=server", "-o", "json", "-f", "-", input=json.dumps(listed)))
 
     groups = {
         pod["metadata"]["name"]: (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "") for pod in made

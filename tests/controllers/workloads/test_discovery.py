@@ -8,9 +8,10 @@ import pytest
 
 from muster.api.crds import crds
 from muster.api.membership import JOB_SETS
-from muster.api.resources import CUSTOM_RESOURCE_DEFINITIONS, WORKLOADS, Resource
+from muster.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS, WORKLOADS, Resource
 from muster.controllers import ControllerManager
-from muster.controllers.external_clusters import CRD_COMPOSITES, CRD_POD_GROUPS
+from muster.controllers.controller import Controller
+from muster.controllers.external_clusters import CRD_COMPOSITES, CRD_POD_GROUPS, ON_CRDS
 from muster.controllers.workloads.controller import DISCOVERY_PERIOD, WorkloadController
 from muster.controllers.workloads.settings import WorkloadSettings, settings_for
 from tests.controllers.workloads.conftest import NAMES, WorkloadWorld
@@ -19,9 +20,16 @@ from tests.controllers.workloads.owners import a_jobset, a_replicated_job
 CRD_WORKLOADS = WORKLOADS._replace(group=CRD_POD_GROUPS.group)
 
 
-async def begin(cluster: WorkloadWorld, settings: WorkloadSettings) -> None:
+COUNT = "kueue.x-k8s.io/pod-group-total-count"
+
+
+async def begin(cluster: WorkloadWorld, settings: WorkloadSettings | None, *more: type[Controller]) -> None:
     cluster.manager = ControllerManager(
-        cluster.client, clock=cluster.clock, collections=(), controllers=(WorkloadController,), workloads=settings
+        cluster.client,
+        clock=cluster.clock,
+        collections=(),
+        controllers=(*more, WorkloadController),
+        workloads=settings,
     )
     cluster.follow(cluster.manager.run())
     await cluster.manager.ready.wait()
@@ -96,6 +104,26 @@ async def test_groups_that_are_custom_resources_are_made_as_such(cluster: Worklo
     await cluster.advance(5)
     counts = [len(await names(cluster, each)) for each in (CRD_WORKLOADS, CRD_COMPOSITES, CRD_POD_GROUPS)]
     assert counts == [0, 0, 0]
+
+
+async def test_members_without_a_label_keep_their_group_that_is_a_custom_resource(cluster: WorkloadWorld):
+    for each in crds():
+        await cluster.client.create(CUSTOM_RESOURCE_DEFINITIONS, each)
+    settings = settings_for(NAMES, (CRD_POD_GROUPS, CRD_COMPOSITES, CRD_WORKLOADS), discovers=True)
+    cluster.server.backend.hooks.join_group = None  # nothing is written on pods
+    await begin(cluster, settings, *ON_CRDS)
+    meta = {"labels": {"kueue.x-k8s.io/pod-group-name": "g"}, "annotations": {COUNT: "1"}}
+    await cluster.pod("p", metadata=meta, schedulerName="muster")
+    await cluster.settle()
+    assert await names(cluster, CRD_POD_GROUPS) == ["g"]
+
+    await cluster.client.delete(CRD_POD_GROUPS, "g", "default")
+    await cluster.advance(5)
+    assert await names(cluster, CRD_POD_GROUPS) == ["g"]  # protected while its pod is there
+
+    await cluster.client.delete(PODS, "p", "default", grace_period_seconds=0)
+    await cluster.advance(5)
+    assert await names(cluster, CRD_POD_GROUPS) == []
 
 
 def test_where_groups_are_not_served_there_are_no_settings():
