@@ -19,6 +19,7 @@ from muster.scheduler.preemption.victims import possible_victims, quorums
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.held_seats import expected_text
 from muster.scheduler.status.kept_room import kept_text, start_text, where_text
 from muster.scheduler.status.messages import amount_text, count_text, kind_word, short_key, shortage_text
 
@@ -48,7 +49,8 @@ def unschedulable_sentence(
     if first is None:
         return f"{name_of(entity)} {what}"
     whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != entity.key else ""
-    return f"{name_of(entity)} {what}: {whose}{shortage_text(first)}"
+    expected = expected_text(group) if group is not None else ""
+    return f"{name_of(entity)} {what}: {whose}{shortage_text(first)}" + (f"; {expected}" if expected else "")
 
 
 def why_never(state: SchedulerState, evaluation: Evaluation, first: Shortage) -> str:
