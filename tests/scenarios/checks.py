@@ -19,6 +19,8 @@ KINDS = {
     "node": "Node",
     "workload": "Workload",
     "job": "Job",
+    "jobset": "JobSet",
+    "lws": "LeaderWorkerSet",
 }
 
 
