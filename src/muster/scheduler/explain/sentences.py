@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.api import kueue
 from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cycle.evaluate import Evaluation
+from muster.scheduler.cycle.preempt import left_to_kueue
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import entity_key, may_preempt
 from muster.scheduler.interface.keys import EntityKey
@@ -102,6 +104,9 @@ def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation:
     )
     if never:
         return "not considered: the preemption policy is Never"
+    if left_to_kueue(entity):
+        otherwise = f"{kueue.PREEMPTION}: {kueue.ALLOWED}"
+        return f"not considered: Kueue admitted it and makes room ({otherwise} on the group says otherwise)"
     leaving = state.preemptions.leaving()
     victims = possible_victims(
         state.forest, state.cluster, entity.priority, marked=state.preemptions.unclaimed, excluded=leaving
