@@ -48,3 +48,18 @@ async def test_pods_that_cannot_be_made_are_said_in_a_condition_until_they_can(w
     await world.client.patch(REPLICATION_CONTROLLERS, "r", {"spec": {"replicas": 1}}, "default")
     await world.settle()
     assert "conditions" not in (await world.get(REPLICATION_CONTROLLERS, "r"))["status"]
+
+
+async def test_a_pod_whose_labels_do_not_match_any_more_is_let_go_and_replaced(world: World):
+    await world.start("replication-controller")
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await world.create(REPLICATION_CONTROLLERS, "r", spec={"replicas": 1, "template": template})
+    await world.settle()
+    (pod,) = await world.pods()
+    name = pod["metadata"]["name"]
+    await world.client.patch(PODS, name, {"metadata": {"labels": {"app": "mine"}}}, "default")
+    await world.settle()
+    pods = {each["metadata"]["name"]: each["metadata"].get("ownerReferences") for each in await world.pods()}
+    assert pods.pop(name) is None
+    ((owner,),) = pods.values()
+    assert owner["name"] == "r"

@@ -7,7 +7,7 @@ from typing import ClassVar
 from muster.api.errors import ApiError
 from muster.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
 from muster.client.clock import timestamp
-from muster.controllers.adoption import adopt, orphans_of, selects
+from muster.controllers.adoption import adopt, orphans_of, release, selector_of, selects
 from muster.controllers.controller import Controller
 from muster.controllers.objects import PodView, UnstructuredObject, available_in, controller_of
 from muster.controllers.pod_control import PodControl, pod_from
@@ -34,9 +34,11 @@ class ReplicaSetController(Controller):
         if pod is None:
             return
         owner = controller_of(pod.metadata)
-        if owner is not None and owner.kind == self.resource.kind:
-            self.queue.add((pod.metadata.namespace, owner.name))
-        elif owner is None and new is not None:
+        before = controller_of(old.metadata) if old is not None else None
+        for each in (owner, before):
+            if each is not None and each.kind == self.resource.kind:
+                self.queue.add((pod.metadata.namespace, each.name))
+        if owner is None and new is not None:
             for each in self._by_namespace.get(pod.metadata.namespace):
                 if selects(each, pod.metadata):
                     self.queue.add((pod.metadata.namespace, each.metadata.name))
@@ -45,8 +47,8 @@ class ReplicaSetController(Controller):
         found: UnstructuredObject | None = self._sets.get(*key)
         if found is None or found.metadata.deletion_timestamp is not None:
             return None
-        if await self._adopt(found):
-            return None  # the adopted pod's event queues the key again
+        if await self._adopt(found) or await self._release(found):
+            return None  # the pod's event queues the key again
         wanted = int(found.spec.get("replicas", 1))
         failure = await self._manage(found, self._active(found), wanted)
         status, again = self._status(found, self._active(found))
@@ -99,6 +101,14 @@ class ReplicaSetController(Controller):
         for pod in orphans:
             await adopt(self.client, PODS, pod.metadata, self.resource, found.metadata)
         return bool(orphans)
+
+    async def _release(self, found: UnstructuredObject) -> bool:
+        """Let go of pods whose labels were changed so that the selector does not match; whether there were any."""
+        ours = selector_of(found)
+        strangers = [pod for pod in self._control.pods_of(found.metadata.uid) if not ours(pod.metadata)]
+        for pod in strangers:
+            await release(self.client, PODS, pod.metadata, found.metadata)
+        return bool(strangers)
 
     def _active(self, found: UnstructuredObject) -> list[PodView]:
         pods = self._control.pods_of(found.metadata.uid)

@@ -59,7 +59,7 @@ def _object_updated(state: SchedulerState, kind: str, obj: Any, now: float) -> N
 def _object_deleted(state: SchedulerState, kind: str, namespace: str, name: str, uid: str, now: float) -> None:
     match kind:
         case "Pod":
-            pod_events.pod_deleted(state, namespace, name, uid, now)
+            pod_events.pod_deleted(state, uid, now)
         case "Node":
             state.version += 1
             _node_deleted(state, name)
