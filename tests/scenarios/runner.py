@@ -111,6 +111,10 @@ class ScenarioRun:
             "Job": r.JOBS,
             "PriorityClass": r.PRIORITY_CLASSES,
             "Event": r.EVENTS,
+            "ResourceClaim": r.RESOURCE_CLAIMS,
+            "ResourceClaimTemplate": r.RESOURCE_CLAIM_TEMPLATES,
+            "ResourceSlice": r.RESOURCE_SLICES,
+            "DeviceClass": r.DEVICE_CLASSES,
         }
         return (groups | plain)[kind]
 
@@ -142,7 +146,7 @@ class ScenarioRun:
 
     async def seen(self) -> Seen:
         """Everything of the scenario as it is stored now."""
-        kinds = ("Pod", "PodGroup", "CompositePodGroup", "Workload", "Event", "Job")
+        kinds = ("Pod", "PodGroup", "CompositePodGroup", "Workload", "Event", "Job", "ResourceClaim")
         found = await asyncio.gather(*(self._list(kind) for kind in kinds))
         objects = dict(zip(kinds, found, strict=True))
         objects["Node"] = (await self.client.list(r.NODES)).items
@@ -250,7 +254,7 @@ class ScenarioRun:
     # --- the end -----------------------------------------------------------------------------------
 
     async def _clean(self) -> None:
-        for kind in ("Job", "Pod", "PodGroup", "CompositePodGroup", "Workload"):
+        for kind in ("Job", "Pod", "PodGroup", "CompositePodGroup", "Workload", "ResourceClaim"):
             for _ in range(200):
                 left = await self._list(kind)
                 for obj in left:

@@ -139,6 +139,6 @@ def options(
             multiple=True,
             metavar="NAME:COUNT|FILE",
             callback=devices,
-            help="Devices of a node for resource claims, such as gpu:8, of class NAME.example.com; or a file of drivers.",
+            help="Devices of a node for claims, such as gpu:8, of class NAME.example.com; or a file of drivers.",
         ),
     )
