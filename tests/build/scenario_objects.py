@@ -99,7 +99,8 @@ class ShortForms:
     # --- single objects ----------------------------------------------------------------------------
 
     def _meta(self, item: Obj) -> Obj:
-        return {"name": item["name"], "namespace": self.namespace, "labels": item.get("labels") or {}}
+        meta: Obj = {"name": item["name"], "namespace": self.namespace, "labels": item.get("labels") or {}}
+        return meta | ({"annotations": item["annotations"]} if item.get("annotations") else {})
 
     def node(self, item: Obj) -> Obj:
         room = {"pods": "110"} | {name: str(amount) for name, amount in item["allocatable"].items()}

@@ -318,3 +318,33 @@ async def test_failures_that_are_to_be_ignored_do_not_count(world: World):
 
     assert len(await live(world)) == 1
     assert "failed" not in (await world.get(JOBS, "j"))["status"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "done"),
+    [
+        ({"succeededIndexes": "0,2"}, [0, 2]),
+        ({"succeededCount": 2}, [1, 3]),
+        ({"succeededIndexes": "1-3", "succeededCount": 1}, [2]),
+    ],
+)
+async def test_a_success_policy_ends_a_job_before_all_indexes_are_done(world: World, rule: Any, done: list[int]):
+    await world.start("job-controller")
+    await world.job(parallelism=4, completions=4, completionMode="Indexed", successPolicy={"rules": [rule]})
+    await world.settle()
+    pods = {index_of_pod(pod): pod["metadata"]["name"] for pod in await world.pods()}
+    for index in done[:-1]:
+        await world.phase(pods[index], "Succeeded")
+    assert "Complete" not in conditions(await world.get(JOBS, "j"))
+    await world.phase(pods[done[-1]], "Succeeded")
+    await world.settle()
+    job = await world.get(JOBS, "j")
+    assert conditions(job)["Complete"] == ("True", "SuccessPolicy")
+    assert conditions(job)["SuccessCriteriaMet"] == ("True", "SuccessPolicy")
+    assert job["status"]["succeeded"] == len(done)
+    left = {index_of_pod(pod) for pod in await world.pods()}
+    assert left == set(done), "the others were stopped"
+
+
+def index_of_pod(pod: Any) -> int:
+    return int(pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"])

@@ -20,6 +20,8 @@ KINDS = {
     "workload": "Workload",
     "job": "Job",
     "claim": "ResourceClaim",
+    "jobset": "JobSet",
+    "lws": "LeaderWorkerSet",
 }
 
 

@@ -18,6 +18,8 @@ from muster.controllers.controller import Controller
 from muster.controllers.manager import ControllerManager
 from muster.controllers.objects import PodView, UnstructuredObject
 from muster.controllers.podgroup_protection import PodGroupProtection
+from muster.controllers.workloads.controller import WorkloadController
+from muster.controllers.workloads.settings import WorkloadSettings
 
 CRD_POD_GROUPS = POD_GROUPS._replace(group=CRD_GROUP, version=HUB)
 CRD_COMPOSITES = COMPOSITE_POD_GROUPS._replace(group=CRD_GROUP, version=HUB)
@@ -126,6 +128,10 @@ ON_NATIVE: tuple[type[Controller], ...] = (CompositeProtection,)
 ON_CRDS: tuple[type[Controller], ...] = (CrdProtection, CrdPriority)
 
 
-async def run_controllers(client: Client, controllers: tuple[type[Controller], ...]) -> None:
-    """Run the given controllers until cancelled."""
-    await ControllerManager(client, collections=(), controllers=controllers).run()
+async def run_controllers(
+    client: Client, controllers: tuple[type[Controller], ...], workloads: WorkloadSettings | None = None
+) -> None:
+    """Run the given controllers until cancelled, and with settings for them that of workloads."""
+    if workloads is not None:
+        controllers = (*controllers, WorkloadController)
+    await ControllerManager(client, collections=(), controllers=controllers, workloads=workloads).run()

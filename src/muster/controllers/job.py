@@ -13,7 +13,7 @@ from muster.api.errors import ApiError
 from muster.api.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
 from muster.client.clock import seconds_of, timestamp
 from muster.controllers.controller import Controller
-from muster.controllers.job_counts import INDEX_LABEL, JobCounts, format_indexes, index_of, parse_indexes
+from muster.controllers.job_counts import INDEX_LABEL, JobCounts, format_indexes, index_of, met_rule, parse_indexes
 from muster.controllers.job_group import GroupBlocked, JobGroups, described_by, is_delegated, parent_of
 from muster.controllers.job_group_objects import owner_reference
 from muster.controllers.objects import PodView, UnstructuredObject, controller_of
@@ -178,6 +178,9 @@ class _Reconciliation:
 
     def _outcome(self) -> tuple[str, str, str] | None:
         """(condition, reason, message) that ends the Job, or None."""
+        rule = met_rule(self.spec.get("successPolicy"), self.completed)
+        if rule is not None:
+            return ("Complete", "SuccessPolicy", f"Matched rules at index {rule}")
         completions = self.spec.get("completions")
         if completions is None:
             done = self.succeeded > 0 and not self.active
@@ -217,6 +220,8 @@ class _Reconciliation:
         events = self.controller.events
         if kind == "Complete":
             self._condition("SuccessCriteriaMet", "True", reason, message)
+            if any(not pod.finished for pod in self.pods):
+                return  # complete when the last of them has stopped
             await events.normal(JOBS, self.job.metadata, "Completed", "Job completed")
         else:
             self._condition("FailureTarget", "True", reason, message)

@@ -94,3 +94,15 @@ def format_indexes(indexes: Iterable[int]) -> str:
         if index is not None:
             run.append(index)
     return ",".join(parts)
+
+
+def met_rule(policy: JSON | None, completed: set[int]) -> int | None:
+    """The number of the first rule of a success policy that the completed indexes meet."""
+    rules: list[JSON] = (policy or {}).get("rules") or []
+    for number, rule in enumerate(rules):
+        text, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+        wanted = parse_indexes(text) if text is not None else completed
+        met = len(wanted & completed)
+        if met >= (len(wanted) if count is None else int(count)):
+            return number
+    return None

@@ -64,7 +64,7 @@ def configuration(obj: Obj, message: Message) -> Obj:
         except ValueError as wrong:
             raise refused(message.kind, message.version, str(wrong), patched=False) from None
         if unknown:
-            raise bad_request(f"failed to create typed patch object: .{unknown[0]}: field not declared in schema")
+            raise undeclared(unknown)
     return result
 
 
@@ -92,6 +92,13 @@ def decode(
     if mode == STRICT and warnings:
         raise refused(message.kind, message.version, not_strict(warnings), patched=patched)
     return result, [] if mode == IGNORE else warnings
+
+
+def undeclared(unknown: list[str]) -> ApiError:
+    """What an applied configuration has and its schema has not."""
+    lines = [f".{path}: field not declared in schema" for path in unknown[:_MOST_NAMED]]
+    words = lines[0] if len(lines) == 1 else "\n  ".join(["errors:", *lines])
+    return bad_request(f"failed to create typed patch object: {words}")
 
 
 class BodyFault(str):

@@ -101,6 +101,8 @@ class ObjectWriter:
         dynamic = self._configured(write)
         if dynamic is not None:
             stored = await self._mutated(dynamic, call, write, stored, None, "")
+        if self._backend.hooks.join_group is not None:
+            self._backend.hooks.join_group(write, stored)
         self._validate(kind, stored, None, "")
         if dynamic is not None:
             await dynamic.validate(write, stored, None)

@@ -18,6 +18,7 @@ from muster.scheduler.devices.device import DeviceId
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
+from muster.scheduler.state.nominations import Nomination
 from muster.scheduler.state.reservations import Reservation
 from muster.scheduler.state.scheduler_state import SchedulerState
 
@@ -85,6 +86,11 @@ class SchedulerView:
     def reservations(self) -> list[Reservation]:
         """The room that is kept for groups, those of groups that come first first."""
         return list(self._state.reservations)
+
+    def held_seats(self) -> list[Nomination]:
+        """The seats that are held for members of groups that do not exist yet, tree by tree."""
+        nominations = self._state.nominations
+        return [seat for key in nominations.holding() for seat in nominations.held(key)]
 
     def expected_start(self, entity: QueuedEntity) -> float | None:
         """When an entity will fit, as far as it is known when the pods in its way end."""

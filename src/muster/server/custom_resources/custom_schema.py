@@ -90,7 +90,7 @@ class CustomSchema:
         result = codec.copy(obj)
         unknown = prune(result, self.structural)
         if unknown:
-            raise bad_request(f"failed to create typed patch object: .{unknown[0]}: field not declared in schema")
+            raise fields.undeclared(unknown)
         if type(result.get("metadata")) is dict:
             head = {"metadata": result["metadata"]}
             result["metadata"] = fields.configuration(head, message(_HEAD))["metadata"]

@@ -8,7 +8,7 @@
  * @typedef {{id: number, kind: string, namespace: string, name: string, priority: number, bound: number,
  *   minimum: number, pending: number, met: boolean, reason: string, topology: string}} Gang
  * @typedef {{position: number, kind: string, namespace: string, name: string, members: string, priority: number,
- *   since: string, reason: string, message: string, expectedStart?: string}} QueueRow
+ *   since: string, reason: string, message: string, expectedStart?: string, workload?: string}} QueueRow
  * @typedef {{kind: string, name: string, ready: boolean, trouble: string[], forbidden: string[],
  *   takenAt: string}} SourceStatus
  * @typedef {{signedIn: boolean, asksForToken: boolean, user?: string, version: string, source?: SourceStatus,
