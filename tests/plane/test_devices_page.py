@@ -35,10 +35,10 @@ RESOURCES: dict[str, Resource] = {
 Obj = dict[str, Any]
 
 
-def example(heading: str) -> list[Obj]:
-    """The objects of the first block of YAML below a heading."""
+def example(heading: str, fence: str = "```yaml") -> list[Obj]:
+    """The objects of the first block below a heading."""
     below = PAGE.read_text().partition(f"# {heading}\n")[2]
-    return list(yaml.safe_load_all(below.partition("```yaml\n")[2].partition("```")[0]))
+    return list(yaml.safe_load_all(below.partition(f"{fence}\n")[2].partition("```")[0]))
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ async def cluster(*devices: str, per_rack: int = 2) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def with_file() -> AsyncIterator[Client]:
-    (content,) = example("Devices as a file says them")
+    (content,) = example("Devices as a file says them", "```")
     async with cluster(*drivers_of_file(content)) as client:
         yield client
 
