@@ -102,14 +102,14 @@ def _in_processes(role: str, config_file: Path, *arguments: object, processes: i
     ]
 
 
-def _memory(pid: int) -> float:
+def memory_of(pid: int) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
     return 0.0
 
 
-def _creates(file: Path, prefix: str, count: int, clients: int) -> float:
+def creates_a_second(file: Path, prefix: str, count: int, clients: int) -> float:
     share, each = count // CLIENT_PROCESSES, clients // CLIENT_PROCESSES
     workers = _in_processes("create", file, prefix, share, each, processes=CLIENT_PROCESSES)
     taken = [json.loads(worker.communicate()[0])["seconds"] for worker in workers]
@@ -121,10 +121,10 @@ def run(pods: int = 10_000, clients: int = 64, watchers: int = 50) -> dict[str, 
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as directory, a_server(Path(directory)) as (config, pid):
         file = Path(directory) / "kubeconfig"
-        _creates(file, "warm", 512, clients)
+        creates_a_second(file, "warm", 512, clients)
         figures |= _timed_creates(file, pid, "pod", pods, clients)
         figures["list_seconds"] = asyncio.run(_list_time(config))
-        figures["memory_mb"] = _memory(pid)
+        figures["memory_mb"] = memory_of(pid)
         figures |= asyncio.run(_burst(config, file, pods, clients, watchers))
         with admitted_by_others(config):
             asked = _timed_creates(file, pid, "asked", pods // 4, clients)
@@ -134,12 +134,12 @@ def run(pods: int = 10_000, clients: int = 64, watchers: int = 50) -> dict[str, 
 
 
 def _timed_creates(file: Path, pid: int, prefix: str, pods: int, clients: int) -> dict[str, float]:
-    before = _processor_seconds(pid)
-    rate = _creates(file, prefix, pods, clients)
-    return {"creates_per_second": rate, "create_cpu_us": 1e6 * (_processor_seconds(pid) - before) / pods}
+    before = processor_seconds(pid)
+    rate = creates_a_second(file, prefix, pods, clients)
+    return {"creates_per_second": rate, "create_cpu_us": 1e6 * (processor_seconds(pid) - before) / pods}
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     """What a process has used of the processors, all threads together."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -212,7 +212,7 @@ async def _burst(config: ClientConfig, file: Path, pods: int, clients: int, watc
     watching = _in_processes("watch", file, version, pods, watchers, processes=1)
     await asyncio.sleep(2)
     start = time.perf_counter()
-    await asyncio.to_thread(_creates, file, "burst", pods, clients)
+    await asyncio.to_thread(creates_a_second, file, "burst", pods, clients)
     written = time.perf_counter() - start
     for process in watching:
         await asyncio.to_thread(process.communicate)

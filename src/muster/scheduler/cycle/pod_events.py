@@ -142,9 +142,9 @@ def _check_schedulers(state: SchedulerState, group: Group) -> None:
         state.checks.tree_changed(top.key)
 
 
-def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now: float) -> None:
+def pod_deleted(state: SchedulerState, uid: str, now: float) -> None:
     """A pod is gone."""
-    member = state.forest.members.get(uid) if uid else _find(state, namespace, name)
+    member = state.forest.members.get(uid)
     if member is None:
         return
     state.version += 1
@@ -169,11 +169,6 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     entity = state.queue.entities.get(key)
     if entity is not None and entity.uid == member.uid:
         enqueue.remove(state, key)
-
-
-def _find(state: SchedulerState, namespace: str, name: str) -> Member | None:
-    named = (m for m in state.forest.members.values() if (m.ref.namespace, m.ref.name) == (namespace, name))
-    return next(named, None)
 
 
 def _schedules_alike(old: types.Pod, new: types.Pod) -> bool:

@@ -124,7 +124,8 @@ def _place(
             state.queue.add_unschedulable(entity, holding_hints(state, entity, request), now)
         else:
             enqueue.remove(state, entity.key)
-    for member in state.members_of(entity) if entity.group is not None else ():
+    left = entity.group is not None and entity.group.pending_below
+    for member in state.members_of(entity) if left else ():
         yield from report_pod(state, member, "there was no room for this pod beside the members that were placed")
 
 

@@ -298,8 +298,9 @@ class Group:
     def subtree(self) -> Iterator[Group]:
         """This group and everything below it, parents first, children by age and name."""
         yield self
-        for child in self.ordered_children():
-            yield from child.subtree()
+        if self.children:
+            for child in self.ordered_children():
+                yield from child.subtree()
 
     def leaves(self) -> Iterator[Group]:
         return (group for group in self.subtree() if group.is_leaf)
