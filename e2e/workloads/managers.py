@@ -31,8 +31,13 @@ STOP_SECONDS = 20.0
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 APPLIED = ("Namespace", "CustomResourceDefinition", *WEBHOOKS)
 
-# What a manager logs as an error although nothing is wrong: a stale object is tried again.
-HARMLESS = ("the object has been modified", "please apply your changes to the latest version")
+# What a manager logs as an error although nothing is wrong: a stale object is tried again, and Kueue misses the kind of
+# the cluster autoscaler, wherever that is not installed.
+HARMLESS = (
+    "the object has been modified",
+    "please apply your changes to the latest version",
+    "Provisioning Requests not supported",
+)
 
 
 class ManagerError(Exception):
