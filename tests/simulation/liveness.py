@@ -113,7 +113,7 @@ async def rest(world: World) -> bool:
 
 
 def find_faults(world: World) -> list[str]:
-    return [*stale_caches(world), *half_bound(world), *torn_units(world), *parked(world)]
+    return [*stale_caches(world), *half_bound(world), *torn_units(world), *never_started(world), *parked(world)]
 
 
 def check_at_rest(world: World) -> None:
@@ -168,6 +168,15 @@ def _table(resource: Any) -> str:
 
 def half_bound(world: World) -> list[str]:
     return [f"I1 gang {name} is bound in part" for name in world.invariants.partial_groups()]
+
+
+def never_started(world: World) -> list[str]:
+    """A bound pod is started by its kubelet, whatever was done to clocks and connections."""
+    return [
+        f"I9 pod {pod['metadata']['name']} is bound and was never started"
+        for pod in world.history.current("pods")
+        if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending"
+    ]
 
 
 def torn_units(world: World) -> list[str]:
