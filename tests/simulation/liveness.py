@@ -297,7 +297,8 @@ def unserved(world: World) -> list[str]:
         if group["spec"].get("parentCompositePodGroupName") or group["metadata"].get("deletionTimestamp"):
             continue
         members = [pod for pod in waiting if group_of(pod) == name]
-        needed = max(minimum_of(group) - len(_bound_members(world, name)), 1)
+        running = [pod for pod in _bound_members(world, name) if pod["status"].get("phase") not in ENDED]
+        needed = max(minimum_of(group) - len(running), 1)
         if len(members) < needed or _is_mixed(world, group):
             continue
         size = max(cpu_of_pod(pod) for pod in members)

@@ -143,7 +143,9 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
     old = group.obj
     state.conditions.observe(obj.metadata.uid, obj.status.conditions)
     if old is not None and old.spec == obj.spec and old.metadata.uid == obj.metadata.uid:
-        group.obj = obj  # its own status came back
+        if state.forest.put_status(obj):  # mostly its own status that comes back
+            state.checks.members_changed(group.key)
+            enqueue.review_tree(state, group.root(), now)
         return
     state.version += 1
     state.forest.put_group(obj)
