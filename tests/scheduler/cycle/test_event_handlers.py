@@ -173,7 +173,7 @@ def test_a_tree_that_loses_a_child_which_counted_says_so():
 
 
 def test_who_did_not_lead_learns_from_the_status_that_a_gang_has_started():
-    """Its members have ended before it saw them bound together, so only the condition tells that late ones may start."""
+    """Its members ended before it saw them bound together, so only the condition tells that late ones may start."""
     world = a_world([a_node("n0")])
     gang = a_gang("g", 2)
     world.add(gang, *(a_pod(f"g-{i}", "g", node="n0", phase="Succeeded") for i in range(2)))
