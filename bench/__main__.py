@@ -27,6 +27,7 @@ PAGES = (
     "intake",
     "server",
     "http",
+    "crowd",
     "end_to_end",
     "day",
     "pressure",

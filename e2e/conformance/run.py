@@ -101,7 +101,8 @@ def _wait_until_up(server: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def _run_specs(program: Path, kubectl: Path, names: list[str], kubeconfig: Path, directory: Path) -> None:
-    focus = "|".join(f"^{re.escape(name)}$" for name in names)
+    # The text that is matched begins with the name of the suite.
+    focus = "|".join(f" {re.escape(name)}$" for name in names)
     command = [
         program,
         f"--kubeconfig={kubeconfig}",

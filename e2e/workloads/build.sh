@@ -18,12 +18,17 @@ declare -A modules=(
 )
 
 # Kueue reads the certificate of its metrics from a fixed directory of the system. Here an environment variable says
-# where: the one line that differs from the released manager.
-overlay_of_kueue() {
-    local source=$1/cmd/kueue/main.go changed=$cache/kueue-main.go
-    sed 's#"/etc/kueue/metrics/certs"#os.Getenv("KUEUE_METRICS_CERTS")#' "$source" >"$changed"
-    printf '{"Replace": {"%s": "%s"}}' "$source" "$changed" >"$cache/kueue-overlay.json"
-    echo "-overlay=$cache/kueue-overlay.json"
+# where: the one line that differs from the released manager, in a copy of its module.
+changed_kueue() {
+    local copy=$cache/kueue-source main=cmd/kueue/main.go
+    rm -rf "$copy"
+    cp -r "$1" "$copy"
+    chmod -R u+w "$copy"
+    sed -i 's#"/etc/kueue/metrics/certs"#os.Getenv("KUEUE_METRICS_CERTS")#' "$copy/$main"
+    cp go.mod "$cache/kueue.mod"
+    cp go.sum "$cache/kueue.sum"
+    go mod edit -replace="sigs.k8s.io/kueue=$copy" "$cache/kueue.mod"
+    echo "-modfile=$cache/kueue.mod"
 }
 
 compile() {
@@ -33,7 +38,7 @@ compile() {
     go mod download "$module"
     directory=$(go list -m -f '{{.Dir}}' "$module")
     if [[ $name == kueue ]]; then
-        flags+=("$(overlay_of_kueue "$directory")")
+        flags+=("$(changed_kueue "$directory")")
     fi
     CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' "${flags[@]}" -o "$output" "$module/$package"
     rm -rf "$cache/manifests/$name"

@@ -13,6 +13,13 @@ import msgspec
 
 from muster.api import groups as api
 from muster.api import types
+from muster.api.expected_members import (
+    EXPECTED_MEMBERS,
+    ExpectedMembers,
+    ExpectedPodTemplate,
+    TemplateMeta,
+    encode,
+)
 
 T = TypeVar("T")
 HOSTNAME, TOPOLOGY_ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -181,12 +188,26 @@ def _group(kind: Any, name: str, policy: dict[str, Any], fields: dict[str, Any])
     if policy_name := fields.get("policy"):
         spec["preemptionPolicy"] = policy_name
     meta = {
+        "annotations": {EXPECTED_MEMBERS: fields["expects"]} if "expects" in fields else None,
         "name": name,
         "namespace": fields.get("namespace", "ns"),
         "uid": f"{kind.__name__}-{name}",
         "creationTimestamp": timestamp(fields.get("created", 0)),
     }
     return of(kind, {"metadata": meta, "spec": spec})
+
+
+def expects(count: int, like: types.Pod | None = None, after: str = "ready") -> str:
+    """The annotation of a group that will have so many members like this pod, those included that exist."""
+    return expects_all((count, like if like is not None else a_pod(), after))
+
+
+def expects_all(*templates: tuple[int, types.Pod, str]) -> str:
+    """The same for several templates."""
+    return encode(
+        ExpectedMembers(count, ExpectedPodTemplate(TemplateMeta(pod.metadata.labels), pod.spec), after)
+        for count, pod, after in templates
+    )
 
 
 # --- what pods depend on ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from muster.api import types
@@ -10,8 +11,8 @@ from muster.scheduler.preemption.cost import EvictionCost
 from muster.scheduler.preemption.supply import CountableShape, NodeSupply, countable
 from muster.scheduler.preemption.victim_table import Victim
 from muster.scheduler.preemption.victims import possible_victims, quorums
-from tests.build.objects import a_composite, a_gang, a_pod
-from tests.build.scheduler import TestWorld
+from tests.build.objects import a_budget, a_composite, a_gang, a_node, a_pod
+from tests.build.scheduler import TestWorld, a_world
 
 HIGH, LOW = 100, 10
 
@@ -60,3 +61,33 @@ class Evictions:
 
     def supply(self, *shapes: CountableShape) -> NodeSupply:
         return NodeSupply(self.state.cluster, shapes, self.victims, self.costs, self.cost)
+
+
+def a_mixed_world(rng: random.Random, *, budgets: bool = False) -> TestWorld:
+    """Single pods, gangs that lose members one by one and gangs that leave as a whole, on six nodes."""
+    world = a_world([a_node(f"n{at}", cpu=12) for at in range(6)])
+    for number in range(rng.randint(3, 8)):
+        size, priority = rng.randint(1, 4), rng.choice((LOW, LOW + 1))
+        if rng.random() < 0.7:
+            mode = rng.choice(("single", "all"))
+            world.add(a_gang(f"g{number}", rng.randint(1, size), priority=priority, mode=mode))
+        else:
+            number += 100
+        for member in range(size):
+            group = f"g{number}" if number < 100 else None
+            node, cpu = f"n{rng.randrange(6)}", rng.randint(1, 3)
+            labels = {"app": rng.choice(("db", "web"))}
+            world.add(
+                a_pod(
+                    f"p{number}-{member}",
+                    group,
+                    cpu=cpu,
+                    priority=priority,
+                    node=node,
+                    created=rng.randrange(90),
+                    labels=labels,
+                )
+            )
+    if budgets:
+        world.add(a_budget("db", rng.randint(0, 2), app="db"))
+    return world

@@ -85,9 +85,13 @@ class CrowdedWorld(TestWorld):
 
 
 class Pressure:
-    """One world, and what is done to it."""
+    """One world, and what is done to it.
 
-    def __init__(self) -> None:
+    Without `plain` pods all have a rule of their own: terms, ports, a selector or tolerations.
+    """
+
+    def __init__(self, *, plain: bool = True) -> None:
+        self.most_rules = 15 if plain else 6
         nodes = [a_node(f"n{i}", cpu=4, rack=f"r{i % 2}") for i in range(3)]
         self.world = CrowdedWorld(nodes, config=configured())
         self.number = 0
@@ -122,7 +126,7 @@ class Pressure:
     def _pod(self, rng: Random, name: str, group: str | None = None, **fields: Any) -> None:
         known: dict[str, Any] = {"created": self.number, "cpu": rng.choice((1, 1, 2, 3)), "owner": "job"}
         known["labels"] = {"app": rng.choice(APPS)}
-        match rng.randint(0, 15):
+        match rng.randint(0, self.most_rules):
             case 0:
                 known["affinity"] = apart(rng.choice((HOSTNAME, RACK)), app=rng.choice(APPS))
             case 1:
@@ -168,6 +172,12 @@ class Pressure:
                     self.world.finish(name, rng.choice(("Succeeded", "Failed")))
                 case _:
                     pass
+
+    def remove_nominated(self, rng: Random) -> None:
+        """A pod that waits for its victims is gone, and its seat with it."""
+        pods = [name for name in self._names("Pod") if self.world.pod(name).status.nominated_node_name]
+        if pods:
+            self.world.remove("Pod", rng.choice(pods))
 
     def relabel_pod(self, rng: Random) -> None:
         if names := self._names("Pod"):
@@ -355,9 +365,19 @@ DEEDS: dict[str, Callable[[Pressure, Random], None]] = {
 }
 OFTEN = ("create_pod", "create_pod", "create_gang", "create_gang", "create_tree", "remove_pod", "change_node", "reap")
 CHOICES = (*DEEDS, *OFTEN, *OFTEN)
+DEEDS["remove_nominated"] = Pressure.remove_nominated
+TENSE = ("create_pod", "create_pod", "create_gang", "remove_nominated", "other_schedulers_pod", "reap", "remove_pod")
 
 
 def a_life(seed: int) -> list[Deed]:
     """The deeds of one life."""
     rng = Random(seed)
     return [(rng.choice(CHOICES), rng.randrange(1 << 30)) for _ in range(rng.randint(5, 30))]
+
+
+def a_tense_life(seed: int) -> list[Deed]:
+    """A short life in which most pods wait: victims leave slowly, and those that they leave for go before them."""
+    rng = Random(seed)
+    filled = [(rng.choice(("create_pod", "create_gang")), rng.randrange(1 << 30)) for _ in range(4)]
+    deeds = [(rng.choice(TENSE), rng.randrange(1 << 30)) for _ in range(rng.randint(6, 16))]
+    return [*filled, ("slow_victims", 0), *deeds]

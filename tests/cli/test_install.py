@@ -181,3 +181,39 @@ def test_a_volume_for_the_decision_log_is_mounted_where_the_scheduler_writes_it(
     assert "--decision-log=/var/log/muster/$(POD_NAME).jsonl" in container["args"]
     assert spec["securityContext"].get("fsGroup") == (USER if "logs" in flags else None)
     scheduler.make_context("scheduler", list(container["args"][1:]))
+
+
+def test_the_rights_of_workloads_are_a_role_of_their_own_without_wildcards():
+    added = printed("--workloads")[len(printed()) :]
+    assert [each["kind"] for each in added] == ["ClusterRole", "ClusterRoleBinding"]
+    assert "*" not in json.dumps(added)
+    written = {
+        resource
+        for rule in added[0]["rules"]
+        if set(rule["verbs"]) - {"get", "list", "watch"}
+        for resource in rule["resources"]
+    }
+    assert written == {"workloads", "podgroups", "compositepodgroups"}
+
+
+def test_every_kind_that_is_followed_can_be_read():
+    from muster.controllers.workloads.kinds import WATCHED
+
+    rules = of_kind(printed("--workloads")[len(printed()) :], "ClusterRole")["rules"]
+    readable = {(group, each) for rule in rules for group in rule["apiGroups"] for each in rule["resources"]}
+    assert {(each.group, each.plural) for each in WATCHED} <= readable
+
+
+def test_policies_name_the_scheduler_and_leave_the_system_alone():
+    added = printed("--policies", "--scheduler-name", "ours")[len(printed()) :]
+    assert [each["kind"] for each in added] == ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"] * 2
+    for policy, binding in zip(added[::2], added[1::2], strict=True):
+        assert "'ours'" in policy["spec"]["matchConditions"][0]["expression"]
+        (term,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert "kube-system" in term["values"]
+
+
+def test_with_custom_resources_the_policy_only_names_the_scheduler():
+    policy = [each for each in printed("--policies", "--crds") if each["kind"] == "MutatingAdmissionPolicy"]
+    assert [each["metadata"]["name"] for each in policy] == ["muster-managed-namespaces"]
+    assert "schedulingGroup" not in json.dumps(policy)

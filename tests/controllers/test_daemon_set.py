@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api.groups import GroupMeta
-from muster.api.resources import CORE_EVENTS, DAEMON_SETS, NODES, PODS
+from muster.api.resources import CONTROLLER_REVISIONS, CORE_EVENTS, DAEMON_SETS, NODES, PODS
 from muster.controllers.daemon_nodes import NodeJudge, daemon_spec, pinned
 from muster.controllers.objects import UnstructuredObject
 from tests.controllers.conftest import World
@@ -182,3 +182,16 @@ def test_a_pinned_pod_fits_its_node_alone():
     assert NodeJudge(spec).judge(a_node("n")).run
     assert not NodeJudge(spec).judge(a_node("m")).run
     assert "podAntiAffinity" in spec["affinity"]
+
+
+async def test_a_revision_has_the_label_of_its_pods_and_sorted_keys(world: World):
+    await cluster(world, "n1")
+    await daemon_set(world)
+    await world.settle()
+    (revision,) = (await world.client.list(CONTROLLER_REVISIONS, "default")).items
+    (pod,) = await world.pods()
+    label = "controller-revision-hash"
+    assert revision["metadata"]["labels"][label] == pod["metadata"]["labels"][label] != ""
+    template = revision["data"]["spec"]["template"]
+    assert list(template) == sorted(template) == ["$patch", "metadata", "spec"]
+    assert list(template["spec"]) == sorted(template["spec"])

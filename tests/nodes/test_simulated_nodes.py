@@ -284,6 +284,38 @@ async def test_what_does_not_fit_is_rejected(world: NodeWorld, requests: dict[st
     assert await world.phase_of("first") == "Running"
 
 
+def with_port(**port: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 8080, **port}]}]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "phase"),
+    [
+        ({}, {}, "Failed"),
+        ({"hostIP": "10.0.0.1"}, {}, "Failed"),
+        ({"hostIP": "10.0.0.1"}, {"hostIP": "10.0.0.2"}, "Running"),
+        ({}, {"protocol": "UDP"}, "Running"),
+        ({}, {"hostPort": 8081}, "Running"),
+    ],
+)
+async def test_a_port_of_the_node_has_one_holder(
+    world: NodeWorld, first: dict[str, Any], second: dict[str, Any], phase: str
+):
+    await world.machines(count=1)
+    await world.placed("first", **with_port(**first))
+    await world.placed("second", **with_port(**second))
+    await world.advance(1)
+
+    status = (await world.get(PODS, "second"))["status"]
+    assert status["phase"] == phase
+    if phase == "Failed":
+        assert status["reason"] == "NodePorts"
+        await world.client.delete(PODS, "first", "default", grace_period_seconds=0)
+        await world.placed("third", **with_port(**second))
+        await world.advance(1)
+        assert await world.phase_of("third") == "Running", "the port is free again"
+
+
 async def test_a_node_takes_only_so_many_pods(world: NodeWorld):
     await world.machines(count=1, pods=1)
     await world.placed("first")

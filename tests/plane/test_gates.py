@@ -33,7 +33,7 @@ KINDS = (POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS, JOBS)
 def options(*off: str, data: Path | None = None) -> Options:
     chosen = gates.parse(",".join(f"{name}=false" for name in off))[0]
     nodes = NodeOptions(2, nodes_per_rack=1)
-    return Options(data=data, https=False, gates=chosen, nodes=nodes, freeze=False)
+    return Options(data=data, https=False, gates=chosen, nodes=nodes, freeze=False, workloads=False)
 
 
 async def started(plane: Plane) -> Plane:

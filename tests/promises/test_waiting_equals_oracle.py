@@ -15,7 +15,7 @@ import pytest
 from muster.scheduler.queue import scheduling_queue
 from muster.scheduler.queue.entity import EntityState
 from tests.build.examples import examples
-from tests.build.random_pressure import CrowdedWorld, Deed, Pressure, a_life
+from tests.build.random_pressure import CrowdedWorld, Deed, Pressure, a_life, a_tense_life
 
 SEQUENCES = int(os.environ.get("ORACLE_SEQUENCES", "0"))  # set by `make oracle`
 PARTS = 32  # so that each ends in time, also with coverage on a busy machine
@@ -48,9 +48,9 @@ def reservations(world: CrowdedWorld) -> dict[str, list[str]]:
     return {kept.entity.name: sorted(node for _, node in kept.seats) for kept in world.scheduler.state.reservations}
 
 
-def difference(deeds: list[Deed]) -> str:
+def difference(deeds: list[Deed], *, plain: bool = True) -> str:
     """What a new scheduler decides otherwise after these deeds, or the timer finds; empty if nothing."""
-    pressure = Pressure()
+    pressure = Pressure(plain=plain)
     pressure.live(deeds)
     world = pressure.settle(BACKOFFS_OVER)
     objects = world.restarted()
@@ -76,3 +76,11 @@ def test_a_scheduler_at_rest_has_decided_what_a_new_one_decides(part: int):
     for seed in range(part, SEQUENCES or examples(1000), PARTS):
         found = difference(a_life(seed))
         assert not found, f"sequence {seed}: {found}"
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_same_where_most_pods_wait_for_others_to_leave(part: int, plain: bool):
+    for seed in range(part, (SEQUENCES or examples(1000)) // 10, PARTS):
+        found = difference(a_tense_life(seed), plain=plain)
+        assert not found, f"tense sequence {seed}, {plain=}: {found}"

@@ -16,6 +16,7 @@ import yaml
 
 from muster.api import resources as r
 from muster.api.errors import ApiError
+from muster.api.membership import JOB_SETS, LEADER_WORKER_SETS
 from muster.api.resources import Resource
 from muster.client.protocol import Client
 from tests.build.scenario_objects import API, CRD_API, ShortForms
@@ -24,7 +25,15 @@ from tests.scenarios.checks import KINDS, Obj, Seen, failure
 FOLDER = Path(__file__).parent
 EMBEDDED, NATIVE, CRDS = "embedded", "native", "crds"
 NATIVE_WITHOUT_JOBS = "native-without-jobs"
-DELETED = {"pods": "Pod", "groups": "PodGroup", "composites": "CompositePodGroup", "nodes": "Node", "jobs": "Job"}
+DELETED = {
+    "pods": "Pod",
+    "groups": "PodGroup",
+    "composites": "CompositePodGroup",
+    "nodes": "Node",
+    "jobs": "Job",
+    "jobsets": "JobSet",
+    "lws": "LeaderWorkerSet",
+}
 POLL_SECONDS = 0.05
 FINALIZED = ("PodGroup", "CompositePodGroup")
 
@@ -109,8 +118,14 @@ class ScenarioRun:
             "Pod": r.PODS,
             "Node": r.NODES,
             "Job": r.JOBS,
+            "JobSet": JOB_SETS,
+            "LeaderWorkerSet": LEADER_WORKER_SETS,
             "PriorityClass": r.PRIORITY_CLASSES,
             "Event": r.EVENTS,
+            "ResourceClaim": r.RESOURCE_CLAIMS,
+            "ResourceClaimTemplate": r.RESOURCE_CLAIM_TEMPLATES,
+            "ResourceSlice": r.RESOURCE_SLICES,
+            "DeviceClass": r.DEVICE_CLASSES,
         }
         return (groups | plain)[kind]
 
@@ -142,7 +157,7 @@ class ScenarioRun:
 
     async def seen(self) -> Seen:
         """Everything of the scenario as it is stored now."""
-        kinds = ("Pod", "PodGroup", "CompositePodGroup", "Workload", "Event", "Job")
+        kinds = ("Pod", "PodGroup", "CompositePodGroup", "Workload", "Event", "Job", "ResourceClaim")
         found = await asyncio.gather(*(self._list(kind) for kind in kinds))
         objects = dict(zip(kinds, found, strict=True))
         objects["Node"] = (await self.client.list(r.NODES)).items
@@ -192,7 +207,7 @@ class ScenarioRun:
         resource = self.resource(kind)
         namespace = self.namespace if resource.namespaced else None
         try:
-            policy = "Background" if kind == "Job" else None
+            policy = "Background" if kind in ("Job", "JobSet", "LeaderWorkerSet") else None
             await self.client.delete(resource, name, namespace, grace_period_seconds=0, propagation_policy=policy)
         except ApiError as error:
             if error.code != 404:
@@ -241,8 +256,11 @@ class ScenarioRun:
                     if pod["metadata"].get("deletionTimestamp"):
                         await self._delete("Pod", name)
                     elif self.kubelet_runs and pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
-                        status = {"status": {"phase": "Running"}}
-                        await self.client.patch(r.PODS, name, status, self.namespace, subresource="status")
+                        ready = {"type": "Ready", "status": "True"}
+                        status = {"status": {"phase": "Running", "conditions": [ready]}}
+                        await self.client.patch(
+                            r.PODS, name, status, self.namespace, type="strategic", subresource="status"
+                        )
                 except ApiError:
                     continue  # it has changed meanwhile and is looked at again
             await asyncio.sleep(POLL_SECONDS)
@@ -250,7 +268,17 @@ class ScenarioRun:
     # --- the end -----------------------------------------------------------------------------------
 
     async def _clean(self) -> None:
-        for kind in ("Job", "Pod", "PodGroup", "CompositePodGroup", "Workload"):
+        kinds = (
+            "JobSet",
+            "LeaderWorkerSet",
+            "Job",
+            "Pod",
+            "PodGroup",
+            "CompositePodGroup",
+            "Workload",
+            "ResourceClaim",
+        )
+        for kind in kinds:
             for _ in range(200):
                 left = await self._list(kind)
                 for obj in left:

@@ -21,7 +21,9 @@ async def test_scenario(scenario: dict[str, Any], tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(configuration(scenario.get("settings") or {})))
     chosen = gates.parse(scenario.get("gates", ""))[0]
-    async with Plane(Options(https=False, scheduler_config=config, gates=chosen, freeze=False)) as plane:
+    managers = tuple(scenario.get("managers") or ())
+    options = Options(https=False, scheduler_config=config, gates=chosen, freeze=False, simulated_managers=managers)
+    async with Plane(options) as plane:
         await ScenarioRun(plane.client, EMBEDDED, "scenario").run(scenario)
 
 

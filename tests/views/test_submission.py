@@ -64,8 +64,8 @@ def a_replication_controller() -> dict[str, Any]:
     return an_object("v1", "ReplicationController", "old", replicas=2, selector=LABELS, template=ALWAYS)
 
 
-def a_job_set() -> dict[str, Any]:
-    return an_object("jobset.x-k8s.io/v1alpha2", "JobSet", "set", replicatedJobs=[])
+def a_train_job() -> dict[str, Any]:
+    return an_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "train", trainer={})
 
 
 def a_job_of_another() -> dict[str, Any]:
@@ -92,7 +92,7 @@ def pods_of(answer: Answer) -> list[str]:
 
 @pytest.mark.parametrize(
     "obj",
-    [a_stateful_set(), a_daemon_set(), a_cron_job(), a_replication_controller(), a_job_set(), a_job_of_another()],
+    [a_stateful_set(), a_daemon_set(), a_cron_job(), a_replication_controller(), a_train_job(), a_job_of_another()],
     ids=lambda obj: obj["kind"],
 )
 def test_what_no_controller_expands_is_refused(obj: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -101,7 +101,7 @@ def test_what_no_controller_expands_is_refused(obj: Any, tmp_path: Path, capsys:
     captured = capsys.readouterr()
     assert captured.out == ""
     assert f"{file}:3: {obj['kind']}/{obj['metadata']['name']}: " in captured.err
-    assert "simulate creates the pods of Deployment, Job and ReplicaSet" in captured.err
+    assert "simulate creates the pods of Deployment, Job, ReplicaSet, JobSet and LeaderWorkerSet" in captured.err
 
 
 def test_no_served_kind_with_a_pod_template_is_passed_over():

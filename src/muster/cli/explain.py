@@ -10,6 +10,7 @@ from muster.api.errors import ApiError
 from muster.cli import cluster_names, exits, live, output, progress, source
 from muster.cli.explain_screen import screen
 from muster.views.explain import explain_in
+from muster.views.workloads import kind_named
 
 if TYPE_CHECKING:
     from muster.client.protocol import Client
@@ -25,8 +26,6 @@ KINDS = {
     "compositepodgroup": "CompositePodGroup",
     "compositepodgroups": "CompositePodGroup",
     "cpg": "CompositePodGroup",
-    "job": "Job",
-    "jobs": "Job",
 }
 
 
@@ -38,7 +37,7 @@ KINDS = {
 def command(target: str, namespace: str | None, source: source.Source, output_format: str) -> int:
     """Say why TARGET is pending and what would help, each suggestion tried before it is shown.
 
-    KIND is pod, podgroup, compositepodgroup or job.
+    KIND is pod, podgroup, compositepodgroup, or a workload: job, jobset, lws, trainjob, raycluster and so on.
     """
     kind, name = _target(target)
     where = namespace or source.default_namespace()
@@ -57,10 +56,10 @@ def command(target: str, namespace: str | None, source: source.Source, output_fo
 
 def _target(target: str) -> tuple[str, str]:
     word, slash, name = target.partition("/")
-    kind = KINDS.get(word.lower())
-    if not slash or not name or kind is None:
+    kind = KINDS.get(word.lower()) or kind_named(word)
+    if not slash or not name or not kind:
         raise exits.Failure(
-            f"{target!r} is not KIND/NAME with pod, podgroup, compositepodgroup or job as KIND; "
+            f"{target!r} is not KIND/NAME with pod, podgroup, compositepodgroup, or a workload such as job as KIND; "
             "for instance: muster explain podgroup/training",
             exits.USAGE,
         )

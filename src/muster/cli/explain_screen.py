@@ -31,6 +31,11 @@ def _lines(found: Explanation, width: int) -> Iterator[str]:
         yield ""
         pending = found.levels[0].pending if found.levels else 1
         yield from _rules(found.rules, pending, width)
+    if found.devices:
+        yield ""
+        yield "Devices:"
+        for sentence in found.devices:
+            yield from _wrapped(sentence, width, "  ", "    ")
     if found.holders:
         yield ""
         yield f"Who holds what it needs{f' in {found.held_in}' if found.held_in else ''}:"

@@ -29,12 +29,16 @@ _PLURALS = {
     "Service": "services",
     "NetworkPolicy": "networkpolicies",
     "CustomResourceDefinition": "customresourcedefinitions",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
 }
 
 
 @click.command(name="install")
 @click.option("--crds", "with_crds", is_flag=True, help="Also the custom resources, for servers without the group API.")
 @click.option("--dashboard", "with_dashboard", is_flag=True, help="Also the dashboard, which only reads.")
+@click.option("--workloads", "with_workloads", is_flag=True, help="Also the rights to make groups for workloads.")
+@click.option("--policies", "with_policies", is_flag=True, help="Also the policies that put pods into those groups.")
 @click.option("--namespace", "-n", default="muster-system", show_default=True, help="Where to install.")
 @click.option("--scheduler-name", default="muster", show_default=True, help="schedulerName that pods will use.")
 @click.option("--image", default=IMAGE, show_default=True, help="Image of the scheduler.")
@@ -46,6 +50,8 @@ _PLURALS = {
 def command(
     with_crds: bool,
     with_dashboard: bool,
+    with_workloads: bool,
+    with_policies: bool,
     namespace: str,
     scheduler_name: str,
     image: str,
@@ -74,6 +80,14 @@ def command(
         from muster.api.dashboard_installation import dashboard_installation
 
         objects += dashboard_installation(image, namespace)
+    if with_workloads:
+        from muster.api.workload_installation import workload_installation
+
+        objects += workload_installation(namespace)
+    if with_policies:
+        from muster.api.membership_policy import membership_policies
+
+        objects += membership_policies(scheduler_name, namespace, native=not with_crds)
     if dry_run:
         from muster.cli.yaml_text import to_documents
 

@@ -35,7 +35,7 @@ def screen(rows: list[QueueRow], width: int) -> str:
     cells = [
         (
             row.position,
-            f"{_short_kind(row.kind)}/{row.name}",
+            row.workload or f"{_short_kind(row.kind)}/{row.name}",
             row.namespace,
             row.members,
             row.priority,

@@ -70,6 +70,7 @@ class SchedulerOptions:
     seed: int
     decision_log: Path | None
     decision_log_max_size: int
+    workloads: bool | None
 
     def election(self) -> dict[str, Any]:
         """The election flags under the names that the configuration file uses."""
@@ -116,6 +117,7 @@ class _Parsed:
 @click.option("--metrics-bind-address", default="", metavar="HOST:PORT", help="Also serve the pages as plain HTTP.")
 @click.option("--concurrent-binds", type=click.IntRange(1, 1024), default=32, show_default=True, help="At a time.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Breaks ties between equal nodes.")
+@_switch("--workloads", "Make groups for Jobs, JobSets, LeaderWorkerSets and the like.  [default: true]")
 @click.option("--decision-log", type=_FILE, help="Write events and decisions to a file, for `muster replay`.")
 @decision_log_size
 @click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -204,6 +206,7 @@ def _parse(options: SchedulerOptions) -> _Parsed:
         limits=ConcurrencyLimits(binds=options.concurrent_binds),
         election=read.election(whole, options.election()),
         share_cluster=True,
+        workloads=options.workloads is not False,
         seed=options.seed,
         decision_log=options.decision_log,
         decision_log_size=options.decision_log_max_size,
@@ -233,22 +236,26 @@ def _engine(parsed: _Parsed) -> tuple[HTTPClient, Engine]:
         parsed.settings,
         config_source=parsed.source,
         connect_leases=connect_leases,
-        leader_task=_upkeep,
+        leader_task=lambda writer, served: _upkeep(writer, served, tuple(parsed.config.profiles)),
     )
     return client, engine
 
 
-async def _upkeep(client: Client, served: ServedApis) -> None:
+async def _upkeep(client: Client, served: ServedApis, schedulers: tuple[str, ...]) -> None:
     """What the leader does for groups beside scheduling, where no one else in the cluster does it."""
     from muster.api.manifests import CRD_GROUP
     from muster.controllers import external_clusters
+    from muster.controllers.workloads.settings import settings_for
 
+    workloads = settings_for(schedulers, served.group_kinds, discovers=True) if served.makes_groups else None
     # By what is served, not by what the gates let the scheduler read: a group that is deleted must not stay for ever.
     groups = {each.group for each in served.group_kinds}
     if CRD_GROUP in groups:
-        await external_clusters.run_controllers(client, external_clusters.ON_CRDS)
+        await external_clusters.run_controllers(client, external_clusters.ON_CRDS, workloads)
     elif any(each.kind == "CompositePodGroup" for each in served.group_kinds):
-        await external_clusters.run_controllers(client, external_clusters.ON_NATIVE)
+        await external_clusters.run_controllers(client, external_clusters.ON_NATIVE, workloads)
+    elif workloads is not None:
+        await external_clusters.run_controllers(client, (), workloads)
 
 
 def _file(path: Path | None) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from muster.views.topology import GPU, HOSTNAME, Domain, TopologyMap, topology
 @click.option("--cpu", default=None, help="CPUs of the pod whose seats are counted.")
 @click.option("--memory", default=None, help="Its memory.")
 @click.option("--gpu", default=None, help="Its GPUs.  [default: a whole node's]")
+@click.option("--device-class", default="", help="A DeviceClass of which the pod needs one device.")
 @live.option
 @source.options
 @output.option
@@ -24,6 +25,7 @@ def command(
     cpu: str | None,
     memory: str | None,
     gpu: str | None,
+    device_class: str,
     watch: bool,
     source: source.Source,
     output_format: str,
@@ -36,7 +38,8 @@ def command(
     _check(asked)
 
     def found() -> TopologyMap:
-        return topology(source.scheduler(show_progress=not watch), keys, asked, each_node=each_node)
+        scheduler = source.scheduler(show_progress=not watch)
+        return topology(scheduler, keys, asked, each_node=each_node, device_class=device_class)
 
     if output_format != "table":
         output.write(found(), output_format, str)

@@ -6,6 +6,7 @@ import click
 
 from muster.cli import cluster_names, exits, live, namespaces, output, source
 from muster.views.tree import GroupRow, trees
+from muster.views.workloads import WORDS, kind_named
 
 MOST_NODES = 6
 
@@ -23,14 +24,21 @@ def command(
     source: source.Source,
     output_format: str,
 ) -> int:
-    """Show the trees of groups, or only the one that holds the group NAME."""
+    """Show the trees of groups, or only the one that holds the group NAME.
+
+    NAME may also be a workload: jobset/train, lws/serve, job/x, trainjob/x, raycluster/x and so on.
+    """
     namespace = namespaces.only
+    if name is not None and "/" in name and not kind_named(name.partition("/")[0]):
+        known = ", ".join(sorted(WORDS))
+        raise exits.Failure(f"{name!r}: the kind of a workload is one of {known}", exits.USAGE)
 
     def found() -> list[GroupRow]:
         rows = trees(source.scheduler(show_progress=not watch), namespace, name)
         if name is not None and not rows:
             where = f' in namespace "{namespace}"' if namespace else ""
-            raise exits.Failure(f'no group "{name}" exists{where}', exits.BAD_INPUT)
+            what = f"no groups of {name} exist" if "/" in name else f'no group "{name}" exists'
+            raise exits.Failure(f"{what}{where}", exits.BAD_INPUT)
         return rows
 
     if output_format != "table":

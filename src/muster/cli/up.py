@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from muster.plane.plane import Plane
 
 DEFAULT_DATA = Path("~/.muster")
+MANAGERS = ("jobset", "lws")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class UpOptions:
     nodes: node_options.NodeFlags
     no_scheduler: bool
     no_controllers: bool
+    workloads: bool
+    simulated_managers: tuple[str, ...]
     feature_gates: str
     config: Path | None
     token_file: Path | None
@@ -44,6 +47,14 @@ class UpOptions:
     decision_log_max_size: int
     no_dashboard: bool
     verbose: int
+
+
+def _managers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name for part in value.split(",") if (name := part.strip())))
+    unknown = [name for name in names if name not in MANAGERS]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r} cannot be simulated; known: {', '.join(MANAGERS)}")
+    return names
 
 
 @click.command(name="up")
@@ -65,6 +76,23 @@ class UpOptions:
 @node_options.options(3, "Simulated nodes; 0: none.  [default: 3]")
 @click.option("--no-scheduler", is_flag=True, help="Leave pods to another scheduler.")
 @click.option("--no-controllers", is_flag=True, help="Leave upkeep to other controllers.")
+@click.option(
+    "--workloads",
+    type=bool,
+    is_flag=False,
+    flag_value="true",
+    default=True,
+    show_default=True,
+    help="Make groups for Jobs, JobSets, LeaderWorkerSets and the like.",
+)
+@click.option(
+    "--with",
+    "simulated_managers",
+    metavar="jobset,lws",
+    default="",
+    callback=_managers,
+    help="Simulate the managers of JobSet (jobset) and LeaderWorkerSet (lws).",
+)
 @click.option("--feature-gates", default="", metavar="A=true,B=false", help="Switch features.")
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="KubeSchedulerConfiguration."
@@ -138,6 +166,8 @@ def _plane_options(options: UpOptions) -> Options:
         token_file=options.token_file,
         webhook_endpoints=_webhook_endpoints(options.webhook_endpoints),
         controllers=not options.no_controllers,
+        workloads=options.workloads,
+        simulated_managers=options.simulated_managers,
         scheduler=not options.no_scheduler,
         scheduler_config=options.config,
         nodes=options.nodes.options(),

@@ -1,7 +1,11 @@
-"""Adoption: an object without a controller gets an owner reference to the controller whose selector matches it."""
+"""Adoption: an object without a controller gets an owner reference to the controller whose selector matches it.
+
+Release is the contrary: what the selector of its controller does not match any more is its own master.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -27,12 +31,18 @@ def _orphan_in(obj: Any) -> str | None:
 
 def selects(owner: UnstructuredObject, obj: ObjectMeta) -> bool:
     """Whether the owner's selector, a label selector or (of a ReplicationController) a map of labels, matches."""
-    selector: dict[str, Any] | None = owner.spec.get("selector")
-    if selector is None:
-        return False
-    if any(isinstance(value, str) for value in selector.values()):
-        selector = {"matchLabels": selector}
-    return matches(msgspec.convert(selector, LabelSelector), obj.labels)
+    return selector_of(owner)(obj)
+
+
+def selector_of(owner: UnstructuredObject) -> Callable[[ObjectMeta], bool]:
+    """The same as a function, for many objects of one owner."""
+    given: dict[str, Any] | None = owner.spec.get("selector")
+    if given is None:
+        return lambda obj: False
+    if any(isinstance(value, str) for value in given.values()):
+        given = {"matchLabels": given}
+    selector = msgspec.convert(given, LabelSelector)
+    return lambda obj: matches(selector, obj.labels)
 
 
 async def adopt(client: Client, resource: Resource, obj: ObjectMeta, owner_kind: Resource, owner: ObjectMeta) -> None:
@@ -44,6 +54,19 @@ async def adopt(client: Client, resource: Resource, obj: ObjectMeta, owner_kind:
             "resourceVersion": obj.resource_version,
             "ownerReferences": [*kept, controller_reference(owner_kind, owner)],
         }
+    }
+    try:
+        await client.patch(resource, obj.name, patch, obj.namespace)
+    except ApiError as error:
+        if error.code not in (404, 409):
+            raise
+
+
+async def release(client: Client, resource: Resource, obj: ObjectMeta, owner: ObjectMeta) -> None:
+    """Take the owner off an object that its selector does not match any more, as `adopt` put it on."""
+    kept = [json_of(each) for each in obj.owner_references or () if each.uid != owner.uid]
+    patch = {
+        "metadata": {"uid": obj.uid, "resourceVersion": obj.resource_version, "ownerReferences": kept or None},
     }
     try:
         await client.patch(resource, obj.name, patch, obj.namespace)

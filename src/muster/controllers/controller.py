@@ -22,6 +22,7 @@ from muster.client.protocol import Client
 from muster.controllers.collections import Collections
 from muster.controllers.events import ControllerEvents
 from muster.controllers.informers import Informers, ObjectStore
+from muster.controllers.workloads.settings import WorkloadSettings
 from muster.controllers.workqueue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class Context:
     collections: Collections = field(default_factory=Collections)
     gates: FeatureGates = DEFAULT
     authority: Authority | None = None  # signs client certificates; None: nobody does
+    workloads: WorkloadSettings | None = None  # None: no groups are made for workloads
 
 
 class Controller(ABC):

@@ -11,6 +11,7 @@ from typing import Any
 
 from muster.api.groups import HUB, PREEMPT_LOWER_PRIORITY
 from muster.api.manifests import CRD_GROUP, CRD_LABEL
+from muster.api.membership import facts_of_meta, leaf_of
 from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, Resource
 from muster.api.types import PriorityClass
 from muster.client.protocol import Client
@@ -18,6 +19,8 @@ from muster.controllers.controller import Controller
 from muster.controllers.manager import ControllerManager
 from muster.controllers.objects import PodView, UnstructuredObject
 from muster.controllers.podgroup_protection import PodGroupProtection
+from muster.controllers.workloads.controller import WorkloadController
+from muster.controllers.workloads.settings import WorkloadSettings
 
 CRD_POD_GROUPS = POD_GROUPS._replace(group=CRD_GROUP, version=HUB)
 CRD_COMPOSITES = COMPOSITE_POD_GROUPS._replace(group=CRD_GROUP, version=HUB)
@@ -36,22 +39,28 @@ class CompositeProtection(PodGroupProtection):
 
 
 class CrdProtection(PodGroupProtection):
-    """Both kinds as custom resources, and members that name their group by a label."""
+    """Both kinds as custom resources, and members that name their group by a label or by what they are."""
 
     groups = CRD_POD_GROUPS
     composites = CRD_COMPOSITES
 
     def watch_members(self) -> None:
-        self.context.informers.of(PODS, label_selector=CRD_LABEL)
+        if self.context.workloads is None:  # else pods without the label are members as well
+            self.context.informers.of(PODS, label_selector=CRD_LABEL)
         super().watch_members()
 
     def named_by(self, pod: PodView) -> str:
-        return (pod.metadata.labels or {}).get(CRD_LABEL, "")
+        label = (pod.metadata.labels or {}).get(CRD_LABEL, "")
+        workloads = self.context.workloads
+        if label or workloads is None or pod.spec.scheduler_name not in workloads.schedulers:
+            return label
+        return leaf_of(facts_of_meta(pod.metadata))
 
     async def named_live(self, group: UnstructuredObject) -> list[PodView]:
-        selector = f"{CRD_LABEL}={group.metadata.name}"
+        name = group.metadata.name
+        selector = f"{CRD_LABEL}={name}" if self.context.workloads is None else ""
         page = await self.client.list(PODS, group.metadata.namespace, label_selector=selector, into=PodView)
-        return page.items
+        return [pod for pod in page.items if self.named_by(pod) == name]
 
 
 class CrdPriority(Controller):
@@ -126,6 +135,10 @@ ON_NATIVE: tuple[type[Controller], ...] = (CompositeProtection,)
 ON_CRDS: tuple[type[Controller], ...] = (CrdProtection, CrdPriority)
 
 
-async def run_controllers(client: Client, controllers: tuple[type[Controller], ...]) -> None:
-    """Run the given controllers until cancelled."""
-    await ControllerManager(client, collections=(), controllers=controllers).run()
+async def run_controllers(
+    client: Client, controllers: tuple[type[Controller], ...], workloads: WorkloadSettings | None = None
+) -> None:
+    """Run the given controllers until cancelled, and with settings for them that of workloads."""
+    if workloads is not None:
+        controllers = (*controllers, WorkloadController)
+    await ControllerManager(client, collections=(), controllers=controllers, workloads=workloads).run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.api.groups import GROUP
@@ -60,7 +60,12 @@ from muster.controllers.resource_claim import ResourceClaimController
 from muster.controllers.resource_quota import ResourceQuotaController
 from muster.controllers.root_ca_publisher import RootCaPublisher
 from muster.controllers.service_account import DefaultServiceAccount
+from muster.controllers.simulated_managers.jobset import SimulatedJobSets
+from muster.controllers.simulated_managers.leader_worker_set import SimulatedLeaderWorkerSets
 from muster.controllers.stateful_set import StatefulSetController
+from muster.controllers.workloads.controller import WorkloadController
+from muster.controllers.workloads.kinds import WATCHED
+from muster.controllers.workloads.settings import WorkloadSettings
 
 CONTROLLERS: tuple[type[Controller], ...] = (
     PodGroupProtection,
@@ -85,7 +90,13 @@ CONTROLLERS: tuple[type[Controller], ...] = (
     CertificateSigning,
     AutoscalerNotice,
     ResourceClaimController,
+    WorkloadController,
 )
+
+SIMULATED_MANAGERS: Mapping[str, type[Controller]] = {
+    "jobset": SimulatedJobSets,
+    "lws": SimulatedLeaderWorkerSets,
+}
 
 # Kinds of which controllers read more than metadata.
 _UNSTRUCTURED = frozenset(
@@ -113,6 +124,7 @@ _UNSTRUCTURED = frozenset(
         SERVICES,
         STATEFUL_SETS,
         WORKLOADS,
+        *WATCHED,
     )
     for group in ((GROUP, CRD_GROUP) if resource.group == GROUP else (resource.group,))
 )
@@ -131,8 +143,10 @@ class ControllerManager:
         controllers: Sequence[type[Controller]] = CONTROLLERS,
         gates: FeatureGates = DEFAULT,
         authority: Authority | None = None,
+        workloads: WorkloadSettings | None = None,
     ) -> None:
         self._authority = authority
+        self._workloads = workloads
         self._kinds = controllers
         self._gates = gates
         self._client = client
@@ -150,7 +164,7 @@ class ControllerManager:
         informers = Informers(self._client, self._clock, _UNSTRUCTURED, served)
         known = Collections(collections)
         known.on_change(informers.serve, informers.withdraw)
-        context = Context(self._client, informers, self._clock, known, self._gates, self._authority)
+        context = Context(self._client, informers, self._clock, known, self._gates, self._authority, self._workloads)
         self.controllers = [make(context) for make in self._kinds if self._which is None or make.name in self._which]
         for controller in self.controllers:
             controller.setup()

@@ -15,6 +15,7 @@ from muster.api.types import (
     Leaf,
     ObjectMeta,
     OwnerReference,
+    PodMeta,
     PodResourceClaim,
     PodResourceClaimStatus,
     SchedulingGroup,
@@ -101,6 +102,7 @@ class PodSpecView(Leaf, frozen=True):
     subdomain: str = ""
     containers: tuple[ContainerView, ...] | None = None
     affinity: JSON | None = None
+    scheduler_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     tolerations: tuple[Toleration, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
@@ -137,7 +139,7 @@ class PodStatusView(Leaf, frozen=True):
 class PodView(Leaf, frozen=True):
     """The fields of a pod that controllers read."""
 
-    metadata: ObjectMeta
+    metadata: PodMeta
     spec: PodSpecView = PodSpecView()
     status: PodStatusView = PodStatusView()
 

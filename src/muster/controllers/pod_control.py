@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from muster.api.errors import ApiError
 from muster.api.resources import PODS, Resource
-from muster.api.types import ObjectMeta
+from muster.api.types import ObjectMeta, PodMeta
 from muster.client.clock import Clock
 from muster.client.protocol import Client
 from muster.controllers.events import ControllerEvents
@@ -133,7 +133,7 @@ class PodControl:
 def _projected(pod: dict[str, Any]) -> PodView:
     meta = pod["metadata"]
     return PodView(
-        ObjectMeta(
+        PodMeta(
             name=meta["name"],
             namespace=meta["namespace"],
             uid=meta["uid"],

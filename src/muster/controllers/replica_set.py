@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from muster.api.errors import ApiError
 from muster.api.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Resource
-from muster.controllers.adoption import adopt, orphans_of, selects
+from muster.client.clock import timestamp
+from muster.controllers.adoption import adopt, orphans_of, release, selector_of, selects
 from muster.controllers.controller import Controller
 from muster.controllers.objects import PodView, UnstructuredObject, available_in, controller_of
 from muster.controllers.pod_control import PodControl, pod_from
-from muster.controllers.status import JSON, write_status
+from muster.controllers.status import JSON, condition, write_status
+
+_FAILURE = "ReplicaFailure"
 
 
 class ReplicaSetController(Controller):
@@ -30,9 +34,11 @@ class ReplicaSetController(Controller):
         if pod is None:
             return
         owner = controller_of(pod.metadata)
-        if owner is not None and owner.kind == self.resource.kind:
-            self.queue.add((pod.metadata.namespace, owner.name))
-        elif owner is None and new is not None:
+        before = controller_of(old.metadata) if old is not None else None
+        for each in (owner, before):
+            if each is not None and each.kind == self.resource.kind:
+                self.queue.add((pod.metadata.namespace, each.name))
+        if owner is None and new is not None:
             for each in self._by_namespace.get(pod.metadata.namespace):
                 if selects(each, pod.metadata):
                     self.queue.add((pod.metadata.namespace, each.metadata.name))
@@ -41,23 +47,49 @@ class ReplicaSetController(Controller):
         found: UnstructuredObject | None = self._sets.get(*key)
         if found is None or found.metadata.deletion_timestamp is not None:
             return None
-        if await self._adopt(found):
-            return None  # the adopted pod's event queues the key again
+        if await self._adopt(found) or await self._release(found):
+            return None  # the pod's event queues the key again
         wanted = int(found.spec.get("replicas", 1))
-        active = self._active(found)
+        failure = await self._manage(found, self._active(found), wanted)
+        status, again = self._status(found, self._active(found))
+        if conditions := self._conditions(found, failure):
+            status["conditions"] = conditions
+        await write_status(self.client, self.resource, found, status)
+        if failure is not None:
+            raise failure[1]
+        return again
+
+    async def _manage(
+        self, found: UnstructuredObject, active: list[PodView], wanted: int
+    ) -> tuple[str, ApiError] | None:
+        """Create what is missing or delete what is too much; what went wrong, as a reason and the error."""
         if len(active) < wanted:
             template: JSON = found.spec.get("template") or {}
             pods = [
                 pod_from(template, self.resource, found.metadata, f"{found.metadata.name}-")
                 for _ in range(wanted - len(active))
             ]
-            await self._control.create(found.metadata, pods)
+            try:
+                await self._control.create(found.metadata, pods)
+            except ApiError as error:
+                return "FailedCreate", error
         elif len(active) > wanted:
             surplus = sorted(active, key=_deletion_order)[: len(active) - wanted]
-            await self._control.delete(surplus, found.metadata)
-        status, again = self._status(found, self._active(found))
-        await write_status(self.client, self.resource, found, status)
-        return again
+            try:
+                await self._control.delete(surplus, found.metadata)
+            except ApiError as error:
+                return "FailedDelete", error
+        return None
+
+    def _conditions(self, found: UnstructuredObject, failure: tuple[str, ApiError] | None) -> list[JSON]:
+        """Conditions of others as they are, and ours for as long as pods cannot be made or deleted."""
+        known: list[JSON] = found.status.get("conditions") or []
+        if failure is not None and condition(known, _FAILURE) is None:
+            reason, error = failure
+            at = timestamp(self.clock.now())
+            said = {"status": "True", "lastTransitionTime": at, "reason": reason, "message": error.message}
+            return [*known, {"type": _FAILURE, **said}]
+        return [each for each in known if failure is not None or each.get("type") != _FAILURE]
 
     async def _adopt(self, found: UnstructuredObject) -> bool:
         """Adopt pods that match the selector and have no controller; whether there were any."""
@@ -69,6 +101,14 @@ class ReplicaSetController(Controller):
         for pod in orphans:
             await adopt(self.client, PODS, pod.metadata, self.resource, found.metadata)
         return bool(orphans)
+
+    async def _release(self, found: UnstructuredObject) -> bool:
+        """Let go of pods whose labels were changed so that the selector does not match; whether there were any."""
+        ours = selector_of(found)
+        strangers = [pod for pod in self._control.pods_of(found.metadata.uid) if not ours(pod.metadata)]
+        for pod in strangers:
+            await release(self.client, PODS, pod.metadata, found.metadata)
+        return bool(strangers)
 
     def _active(self, found: UnstructuredObject) -> list[PodView]:
         pods = self._control.pods_of(found.metadata.uid)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from muster.api.errors import ApiError
-from muster.api.resources import CONTROLLER_REVISIONS, Resource
+from muster.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, Resource
 from muster.client.protocol import Client
 from muster.controllers.informers import ObjectStore
 from muster.controllers.job_group_objects import safe_hash
@@ -19,8 +19,8 @@ from muster.controllers.objects import RevisionView, UnstructuredObject, control
 from muster.controllers.pod_control import controller_reference
 from muster.controllers.status import JSON
 
-HASH_LABEL = "controller-revision-hash"  # on pods
-_NAME_HASH_LABEL = "controller.kubernetes.io/hash"
+HASH_LABEL = "controller-revision-hash"  # on pods, and on the revisions of DaemonSets
+_NAME_HASH_LABEL = "controller.kubernetes.io/hash"  # on those of StatefulSets
 _NAME_PREFIX_LIMIT = 223
 _HISTORY_LIMIT = 10
 
@@ -31,6 +31,7 @@ class Revisions:
     def __init__(self, client: Client, store: ObjectStore, owner: Resource) -> None:
         self._client = client
         self._owner = owner
+        self._hash_label = HASH_LABEL if owner == DAEMON_SETS else _NAME_HASH_LABEL
         self._owned = store.index("by-controller", controller_uid)
 
     def of(self, owner: UnstructuredObject) -> list[RevisionView]:
@@ -58,7 +59,7 @@ class Revisions:
             "metadata": {
                 "name": f"{meta.name[:_NAME_PREFIX_LIMIT]}-{digest}",
                 "namespace": meta.namespace,
-                "labels": {**labels, _NAME_HASH_LABEL: digest},
+                "labels": {**labels, self._hash_label: digest},
                 "ownerReferences": [controller_reference(self._owner, meta)],
             },
             "data": data,
@@ -89,8 +90,17 @@ class Revisions:
 
 
 def template_patch(owner: UnstructuredObject) -> JSON:
-    """What a revision holds: the template, as a patch that replaces the whole of it."""
-    return {"spec": {"template": {**(owner.spec.get("template") or {}), "$patch": "replace"}}}
+    """What a revision holds: the template, as a patch that replaces the whole of it.
+
+    Its keys are sorted, as Go writes them: clients compare it byte by byte with what they would have written.
+    """
+    return _sorted({"spec": {"template": {**(owner.spec.get("template") or {}), "$patch": "replace"}}})
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(each) for each in value] if isinstance(value, list) else value
 
 
 def template_of(revision: RevisionView) -> JSON:
@@ -100,4 +110,5 @@ def template_of(revision: RevisionView) -> JSON:
 
 def revision_hash(revision: RevisionView) -> str:
     """The name by which pods name their revision."""
-    return (revision.metadata.labels or {}).get(_NAME_HASH_LABEL, "")
+    labels = revision.metadata.labels or {}
+    return labels.get(_NAME_HASH_LABEL) or labels.get(HASH_LABEL, "")

@@ -27,7 +27,7 @@ from muster.engine.changeable_fields import changeable_fields
 from muster.engine.event_source import EventSource
 from muster.engine.group_membership import membership
 from muster.engine.ignored_fields import hide_gated_fields
-from muster.engine.published_gates import PLACES, published_gates
+from muster.engine.published_gates import PLACES, groups_made_for, published_gates
 from muster.logs import keys
 from muster.scheduler.interface.events import Event, ObjectUpdated
 
@@ -160,7 +160,8 @@ class LiveCluster:
         self._holder.board.changeable = await changeable_fields(self.client, self.served.groups)
         self._sources = {}
         hide = hide_gated_fields(gates)
-        members = membership(self.served.groups, lambda pod, note: None)
+        derived_for = await groups_made_for(self.client)
+        members = membership(self.served.groups, lambda pod, note: None, derived_for)
         for kind, resource in self.served.resources.items():
             adjust = members if kind == "Pod" else hide if kind in GROUPS else None
             forget = members.forget if kind == "Pod" else None

@@ -55,6 +55,7 @@ def explanation(found: Explanation, rights: Rights) -> Explanation:
         preemption=found.preemption
         if _sees_all(rights)
         else _without_names(found.preemption, "Preemption was considered"),
+        devices=found.devices if _sees_all(rights) else (),
         reservation=found.reservation if _sees_all(rights) else _without_names(found.reservation, "Room is kept"),
     )
 

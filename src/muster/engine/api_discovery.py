@@ -60,6 +60,7 @@ class ServedApis:
     events: bool = True
     notes: list[str] = field(default_factory=list[str])
     group_kinds: tuple[Resource, ...] = ()
+    makes_groups: bool = False  # groups are made here for the workloads that have none, so pods may wait for them
 
     def resource(self, kind: str) -> Resource:
         return self.resources[kind]

@@ -28,7 +28,7 @@ from muster.engine.latest_objects import LatestObjects
 from muster.engine.leader_election import Elector
 from muster.engine.lease_thread import ElectorThread
 from muster.engine.metrics import Metrics
-from muster.engine.published_gates import annotation_of
+from muster.engine.published_gates import annotation_of, groups_annotation
 from muster.engine.settings import Settings
 from muster.scheduler.interface.decisions import Bind, RecordEvent
 from muster.scheduler.interface.keys import ObjectRef
@@ -69,7 +69,7 @@ class EngineParts:
 def build(served: ServedApis, given: Surroundings) -> EngineParts:
     """Make the parts. Nothing is started, except that the decision log is opened."""
     settings, clock = given.settings, given.clock
-    elector = _elector(given)
+    elector = _elector(served, given)
     writer = given.client.fenced(elector.guard) if elector is not None else given.client
     queue = CallQueue(settings.limits, given.inbox.crashed, given.metrics.call_ended, given.inbox.wakeup.set)
     events = DecidedEvents(
@@ -97,11 +97,12 @@ def build(served: ServedApis, given: Surroundings) -> EngineParts:
     )
 
 
-def _elector(given: Surroundings) -> Elector | ElectorThread | None:
+def _elector(served: ServedApis, given: Surroundings) -> Elector | ElectorThread | None:
     election = given.settings.election
     if election is None:
         return None
-    election = replace(election, annotations=annotation_of(given.settings.gates))
+    published = groups_annotation(given.profiles if served.makes_groups else ())
+    election = replace(election, annotations=annotation_of(given.settings.gates) | published)
     if given.connect_leases is None:
         return Elector(given.client, election, given.clock)
     return ElectorThread(given.connect_leases, election, given.clock)
@@ -121,7 +122,8 @@ def _sources(served: ServedApis, given: Surroundings, dispatcher: ApiDispatcher)
         about = ObjectRef(PODS.kind, meta.namespace, meta.name, meta.uid)
         dispatcher.record(RecordEvent(about, "Warning", "PodGroupLabelChanged", "Scheduling", note))
 
-    members = membership(served.groups, label_changed)
+    derived_for = given.profiles if served.makes_groups else ()
+    members = membership(served.groups, label_changed, derived_for)
 
     hide = hide_gated_fields(given.settings.gates)
     adjust: dict[str, Callable[[Any], Any] | None] = {

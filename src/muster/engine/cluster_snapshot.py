@@ -12,11 +12,11 @@ from muster.api.errors import ApiError
 from muster.api.resources import Resource
 from muster.client.paging import list_all
 from muster.client.protocol import Client
-from muster.engine.api_discovery import CRDS, discover
+from muster.engine.api_discovery import CRDS, NATIVE, NONE, discover
 from muster.engine.changeable_fields import changeable_fields
 from muster.engine.event_source import to_hub
-from muster.engine.group_membership import ByField, ByLabel
-from muster.engine.published_gates import published_gates
+from muster.engine.group_membership import membership
+from muster.engine.published_gates import groups_made_for, published_gates
 from muster.scheduler.interface.events import KINDS
 from muster.scheduler.simulation.snapshot import Snapshot
 
@@ -29,7 +29,8 @@ async def take_snapshot(client: Client, taken_at: str = "") -> Snapshot:
     kinds = [resource for kind, resource in served.resources.items() if kind in KINDS]
     found = await asyncio.gather(*(_objects(client, resource) for resource in kinds), return_exceptions=True)
     objects = dict(_listed(zip(kinds, found, strict=True)))
-    member = ByLabel(lambda pod, why: None) if served.groups == CRDS else ByField()
+    derived_for = await groups_made_for(client) if served.groups != NONE else ()
+    member = membership(CRDS if served.groups == CRDS else NATIVE, lambda pod, why: None, derived_for)
     objects["Pod"] = [member(pod) for pod in objects.get("Pod", ())]
     schedulers = sorted({pod.spec.scheduler_name for pod in objects["Pod"] if pod.spec.scheduler_name})
     changeable = await changeable_fields(client, served.groups)

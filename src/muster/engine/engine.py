@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from muster.api.errors import ApiError
+from muster.api.resources import POD_GROUPS
 from muster.cel import device_selectors
+from muster.client.access_review import CHANGE, missing_rights
 from muster.client.backoff import Backoff
 from muster.client.clock import Clock, MonotonicClock
 from muster.client.protocol import Client
 from muster.engine.api_calls.call import BIND
-from muster.engine.api_discovery import ServedApis, discover
+from muster.engine.api_discovery import NONE, ServedApis, discover
 from muster.engine.assembly import EngineParts, Surroundings, build
 from muster.engine.event_source import EventSource
 from muster.engine.inbox import Inbox
@@ -173,11 +176,20 @@ class Engine:
         finally:
             await self._shut_down(parts)
 
+    async def _with_workloads(self, served: ServedApis) -> ServedApis:
+        """Pods may only be put into groups that somebody makes: that needs the right to make them."""
+        if not self.settings.workloads or served.groups == NONE:
+            return served
+        missing = await missing_rights(self._client, served.resource(POD_GROUPS.kind), CHANGE)
+        if missing:
+            log.warning("No groups are made for workloads", extra=keys(missing=missing, install="--workloads"))
+        return replace(served, makes_groups=not missing)
+
     async def _discover(self) -> ServedApis:
         backoff = Backoff(self._clock, first=0.5, most=15.0)
         while True:
             try:
-                served = await discover(self._client, self.settings.gates)
+                served = await self._with_workloads(await discover(self._client, self.settings.gates))
                 break
             except ApiError as error:
                 if error.code in (401, 403):

@@ -212,6 +212,9 @@ class Metrics:
         self.reservation_events = counter(
             "reservation_events", "Reservations made, moved and ended; pods that overstayed in kept room.", ("event",)
         )
+        self.held_seat_events = counter(
+            "held_seat_events", "Seats held for expected members, taken by them, lost and timed out.", ("event",)
+        )
         self.evaluations = counter(
             "placement_evaluations", "Domains evaluated for pod groups, by outcome.", ("result", "profile")
         )
@@ -319,6 +322,11 @@ class Metrics:
         """What became of the proofs of infeasibility of a scheduling cycle."""
         for result, count in results.items():
             self.proofs.labels(result).inc(count)
+
+    def held_seats_changed(self, results: dict[str, int]) -> None:
+        """What became of seats for expected members in a scheduling cycle."""
+        for event, count in results.items():
+            self.held_seat_events.labels(event).inc(count)
 
     def reservations_changed(self, results: dict[str, int]) -> None:
         """What became of reservations in a scheduling cycle."""

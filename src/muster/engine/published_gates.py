@@ -7,6 +7,7 @@ it once. So `explain`, `simulate` and the dashboard answer as that scheduler dec
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 from muster.api.errors import ApiError
 from muster.api.gates import DEFAULT, FeatureGates, resolve
@@ -18,6 +19,7 @@ from muster.logs import V, keys
 log = logging.getLogger(__name__)
 
 ANNOTATION = "scheduling.muster.dev/feature-gates"
+GROUPS_FOR = "scheduling.muster.dev/makes-groups-for"  # the schedulers whose pods are in groups that Muster makes
 OWN = ("kube-system", "muster")  # the lease of a scheduler that was not told another name
 PLACES = (OWN, ("muster-system", "muster"))  # and that of the installed one
 
@@ -37,6 +39,21 @@ async def published_gates(client: Client) -> FeatureGates:
         if text is not None:
             return _parsed(text)
     return DEFAULT
+
+
+def groups_annotation(schedulers: Collection[str]) -> dict[str, str]:
+    """The annotation that says whose pods are in the groups of their workloads, without naming them."""
+    return {GROUPS_FOR: ",".join(sorted(schedulers))}
+
+
+async def groups_made_for(client: Client) -> tuple[str, ...]:
+    """The schedulers whose pods are in groups that the Muster of a cluster makes."""
+    leases = [lease for place in PLACES if (lease := await _lease(client, *place)) is not None]
+    for lease in sorted(leases, key=lambda lease: not part(lease, "spec").get("holderIdentity")):
+        annotations: dict[str, str] = metadata(lease).get("annotations") or {}
+        if GROUPS_FOR in annotations:
+            return tuple(name for name in annotations[GROUPS_FOR].split(",") if name)
+    return ()
 
 
 async def publish(client: Client, gates: FeatureGates) -> None:

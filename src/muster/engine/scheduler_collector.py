@@ -41,6 +41,9 @@ class SchedulerCollector(Collector):
         for type_, count in view.cache_sizes()._asdict().items():
             sizes.add_metric([type_], count)
         yield sizes
+        yield GaugeMetricFamily(
+            "scheduler_held_seats", "Seats held for expected members.", value=len(view.held_seats())
+        )
         seats = GaugeMetricFamily("scheduler_reserved_seats", "Seats kept for groups that wait.", labels=["profile"])
         count = GaugeMetricFamily("scheduler_reservations", "Groups that room is kept for.", labels=["profile"])
         held: dict[str, list[int]] = {}

@@ -268,6 +268,7 @@ class SchedulingLoop:
             self._metrics.proofs_checked(self._scheduler.take_proofs())
             self._metrics.wakeups_missed(self._scheduler.take_missed())
             self._metrics.reservations_changed(self._scheduler.take_reservations())
+            self._metrics.held_seats_changed(self._scheduler.take_held_seats())
         if decisions:
             self._metrics.decided(decisions, now, time.perf_counter() - began)
 

@@ -23,6 +23,7 @@ class Settings:
     limits: ConcurrencyLimits = field(default_factory=ConcurrencyLimits)
     election: Election | None = None  # None: no one else is there to lead
     share_cluster: bool = False  # bind under the lease that Musters share
+    workloads: bool = False  # groups are made for Jobs, JobSets and the like, and their pods are in them by themselves
     seed: int = 0
     instance: str = field(default_factory=lambda: f"muster-{socket.gethostname()}")
     decision_log: Path | None = None

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from muster.api import quantity
-from muster.nodes.views import LOG, RUN_SECONDS, START_SECONDS, STOP_SECONDS, KubeletNode, KubeletPod, requests_of
+from muster.nodes.views import (
+    LOG,
+    RUN_SECONDS,
+    START_SECONDS,
+    STOP_SECONDS,
+    HostPort,
+    KubeletNode,
+    KubeletPod,
+    host_ports_of,
+    requests_of,
+)
 
 
 class PodStage(Enum):
@@ -46,22 +56,34 @@ class NodeState:
     powered: bool = True
     used: dict[str, int] = field(default_factory=dict[str, int])
     pods: set[str] = field(default_factory=set[str])  # uids
+    ports: dict[str, frozenset[HostPort]] = field(default_factory=dict[str, frozenset[HostPort]])  # by uid
     addresses: int = 0
 
-    def take(self, uid: str, requests: dict[str, int]) -> None:
+    def take(self, state: PodState) -> None:
+        uid = state.pod.metadata.uid
         if uid not in self.pods:
             self.pods.add(uid)
-            for name, amount in requests.items():
+            for name, amount in state.requests.items():
                 self.used[name] = self.used.get(name, 0) + amount
+            if ports := host_ports_of(state.pod):
+                self.ports[uid] = ports
 
-    def release(self, uid: str, requests: dict[str, int]) -> None:
+    def release(self, state: PodState) -> None:
+        uid = state.pod.metadata.uid
         if uid in self.pods:
             self.pods.discard(uid)
-            for name, amount in requests.items():
+            self.ports.pop(uid, None)
+            for name, amount in state.requests.items():
                 self.used[name] = self.used.get(name, 0) - amount
 
-    def shortage(self, requests: dict[str, int]) -> tuple[str, str] | None:
-        """(reason, message) when a pod does not fit beside those that are there."""
+    def refusal(self, state: PodState) -> tuple[str, str] | None:
+        """(reason, message) when a pod cannot run beside those that are there."""
+        taken = [port for ports in self.ports.values() for port in ports]
+        if any(port.conflicts(other) for port in host_ports_of(state.pod) for other in taken):
+            return "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+        return self._shortage(state.requests)
+
+    def _shortage(self, requests: dict[str, int]) -> tuple[str, str] | None:
         allocatable = self.view.status.allocatable or {}
         for name in sorted(requests, key=lambda name: (name != "pods", name)):
             asked, used = requests[name], self.used.get(name, 0)

@@ -101,7 +101,8 @@ class SimulatedNodes:
         node = self._inventory.node(index, self._clock.now())
         await self._create(NODES, node)
         for driver in self._inventory.drivers:
-            await self._create(RESOURCE_SLICES, driver.slice(node["metadata"]["name"]))
+            for each in driver.slices(node["metadata"]["name"], node["metadata"]["labels"]):
+                await self._create(RESOURCE_SLICES, each)
 
     async def _create(self, resource: Resource, obj: dict[str, Any]) -> None:
         try:
@@ -196,7 +197,7 @@ class SimulatedNodes:
             del self._by_key[state.pod.key]
         node = self._nodes.get(state.node)
         if node is not None:
-            node.release(uid, state.requests)
+            node.release(state)
 
     def _pod_seen(self, pod: KubeletPod) -> None:
         node = self._nodes.get(pod.spec.node_name)
@@ -213,7 +214,7 @@ class SimulatedNodes:
         state.pod = pod
         if pod.ended and state.stage is not PodStage.STOPPING:
             state.stage = PodStage.ENDED
-            node.release(uid, state.requests)
+            node.release(state)
         going = pod.metadata.deletion_timestamp is not None
         if (going and (was_going is None or shorter)) or (limited and state.stage is PodStage.RUNNING):
             self._schedule_next(state)
@@ -223,14 +224,14 @@ class SimulatedNodes:
         self._pods[uid] = state
         self._by_key[state.pod.key] = uid
         if node.powered and state.stage is PodStage.STARTING and state.pod.metadata.deletion_timestamp is None:
-            lacking = node.shortage(state.requests)
-            if lacking is not None:
+            refused = node.refusal(state)
+            if refused is not None:
                 state.stage = PodStage.ENDED
-                self._note(state, lacking[1])
-                self._do(0.0, state, lambda: self._reject(state, *lacking))
+                self._note(state, refused[1])
+                self._do(0.0, state, lambda: self._reject(state, *refused))
                 return
         if state.stage is not PodStage.ENDED:
-            node.take(uid, state.requests)
+            node.take(state)
         if state.stage is PodStage.RUNNING:
             state.started_at = seconds_of(state.pod.status.start_time) or self._clock.now()
             state.first_started_at = state.started_at
@@ -311,7 +312,7 @@ class SimulatedNodes:
         await self._write(state, statuses.ended(state.pod, state.started_at, now, code, state.restarts))
         state.stage = PodStage.ENDED
         if state.node in self._nodes:
-            self._nodes[state.node].release(state.pod.metadata.uid, state.requests)
+            self._nodes[state.node].release(state)
 
     async def _exceed_deadline(self, state: PodState) -> None:
         """As a kubelet does: the containers are stopped and the pod has failed, whatever its restart policy."""
@@ -320,7 +321,7 @@ class SimulatedNodes:
         await self._write(state, statuses.deadline_exceeded(state.pod, state.started_at, now, state.restarts))
         state.stage = PodStage.ENDED
         if state.node in self._nodes:
-            self._nodes[state.node].release(state.pod.metadata.uid, state.requests)
+            self._nodes[state.node].release(state)
 
     async def _reject(self, state: PodState, reason: str, message: str) -> None:
         await self._write(state, statuses.rejected(state.pod, self._clock.now(), reason, message))

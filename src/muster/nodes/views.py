@@ -9,6 +9,8 @@ muster.dev/log             what its containers write when they start
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from muster.api import quantity
 from muster.api.groups import GroupMeta
 from muster.api.types import Container, Leaf, Quantities, ResourceRequirements
@@ -18,6 +20,7 @@ RUN_SECONDS = "muster.dev/run-seconds"
 EXIT_CODE = "muster.dev/exit-code"
 STOP_SECONDS = "muster.dev/stop-seconds"
 LOG = "muster.dev/log"
+_EVERY = "0.0.0.0"
 
 
 class KubeletMeta(GroupMeta, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -107,6 +110,25 @@ class KubeletNode(Leaf, frozen=True):
     @property
     def ready(self) -> bool:
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
+
+
+class HostPort(NamedTuple):
+    """A port of the node that a pod takes."""
+
+    protocol: str
+    address: str
+    port: int
+
+    def conflicts(self, other: HostPort) -> bool:
+        """Whether both cannot be open at once: no address means all of them."""
+        same = (self.protocol, self.port) == (other.protocol, other.port)
+        return same and (self.address == other.address or _EVERY in (self.address, other.address))
+
+
+def host_ports_of(pod: KubeletPod) -> frozenset[HostPort]:
+    """The ports of its node that a pod takes."""
+    ports = [port for container in pod.spec.containers or () for port in container.ports or () if port.host_port]
+    return frozenset(HostPort(port.protocol or "TCP", port.host_ip or _EVERY, port.host_port) for port in ports)
 
 
 def requests_of(pod: KubeletPod) -> dict[str, int]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from muster.api.errors import bad_request
+from muster.api.gates import COMPOSITE
 from muster.certificates import Authority
 from muster.client.protocol import Client, Obj
 from muster.plane.options import Options
@@ -23,9 +24,12 @@ from muster.server.request import Request, Response
 
 if TYPE_CHECKING:
     from muster.controllers.controller import Controller
+    from muster.controllers.workloads.settings import WorkloadSettings
     from muster.engine.engine import Engine
 
 log = logging.getLogger(__name__)
+
+SCHEDULER_NAMES = ("default-scheduler", "muster")
 
 
 class Component(ABC):
@@ -78,8 +82,17 @@ class Controllers(Component):
 
     def prepare(self, client: Client, options: Options) -> asyncio.Event:
         from muster.controllers import ControllerManager
+        from muster.controllers.manager import CONTROLLERS, SIMULATED_MANAGERS
 
-        self._manager = ControllerManager(client, gates=options.gates, authority=self._authority)
+        settings = _workload_settings(options) if options.makes_groups else None
+        simulated = [SIMULATED_MANAGERS[name] for name in options.simulated_managers]
+        self._manager = ControllerManager(
+            client,
+            controllers=(*CONTROLLERS, *simulated),
+            gates=options.gates,
+            authority=self._authority,
+            workloads=settings,
+        )
         return self._manager.ready
 
     @property
@@ -166,7 +179,6 @@ class Scheduler(Component):
     """The engine, serving the usual scheduler name and its own."""
 
     name = "scheduler"
-    names = ("default-scheduler", "muster")
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,10 +190,10 @@ class Scheduler(Component):
         from muster.engine.settings import Settings
 
         given = _scheduler_file(options.scheduler_config)
-        named = any(profile.get("schedulerName") for profile in (given or {}).get("profiles") or ())
-        whole = read.source(given, () if named else self.names)
+        whole = read.source(given, () if _profile_names(given) else SCHEDULER_NAMES)
         settings = Settings(
             gates=options.gates,
+            workloads=options.makes_groups,
             share_cluster=options.https,
             decision_log=options.decision_log,
             decision_log_size=options.decision_log_size,
@@ -211,6 +223,24 @@ class Scheduler(Component):
         from prometheus_client import generate_latest
 
         return generate_latest() if self._engine is None else generate_latest(self._engine.metrics.registry)
+
+
+def scheduler_names(options: Options) -> tuple[str, ...]:
+    """The names under which pods are scheduled here."""
+    return _profile_names(_scheduler_file(options.scheduler_config)) or SCHEDULER_NAMES
+
+
+def _profile_names(given: dict[str, Any] | None) -> tuple[str, ...]:
+    profiles = (given or {}).get("profiles") or ()
+    return tuple(str(each["schedulerName"]) for each in profiles if each.get("schedulerName"))
+
+
+def _workload_settings(options: Options) -> WorkloadSettings:
+    from muster.api.resources import COMPOSITE_POD_GROUPS
+    from muster.controllers.workloads.settings import WorkloadSettings
+
+    composites = COMPOSITE_POD_GROUPS if options.gates.enabled(COMPOSITE) else None
+    return WorkloadSettings(scheduler_names(options), composites=composites)
 
 
 def _lines_asked(text: str) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from muster.api.gates import DEFAULT, FeatureGates
+from muster.api.gates import DEFAULT, GENERIC_WORKLOAD, FeatureGates
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Options:
     token_file: Path | None = None
     webhook_endpoints: Mapping[str, str] = field(default_factory=dict[str, str])  # namespace/service -> host:port
     controllers: bool = True
+    simulated_managers: tuple[str, ...] = ()  # of `muster.controllers.simulated_managers`: jobset, lws
+    workloads: bool = True  # groups are made for Jobs, JobSets and the like (needs the controllers)
     scheduler: bool = True
     scheduler_config: Path | None = None
     decision_log: Path | None = None
@@ -45,3 +47,8 @@ class Options:
     repeatable_names: bool = False  # generated names and uids follow from the objects, not from chance
     watch_loop: bool = False  # say in the log what holds the event loop
     clock: Callable[[], float] = time.time  # of the API server: creationTimestamp
+
+    @property
+    def makes_groups(self) -> bool:
+        """Whether pods may be put into groups that the controllers make."""
+        return self.workloads and self.controllers and self.gates.enabled(GENERIC_WORKLOAD)

@@ -10,11 +10,21 @@ import gc
 import logging
 from typing import TYPE_CHECKING, Any
 
+from muster.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from muster.client.protocol import Client
 from muster.loop_watch import HeldTimes, LoopWatch
-from muster.plane.api import Api
-from muster.plane.components import ApiAggregator, Component, Controllers, Nodes, RoleAggregator, Scheduler
+from muster.plane.api import Api, ensure
+from muster.plane.components import (
+    ApiAggregator,
+    Component,
+    Controllers,
+    Nodes,
+    RoleAggregator,
+    Scheduler,
+    scheduler_names,
+)
 from muster.plane.options import Options
+from muster.server.admission.workload_groups import WorkloadGroups
 from muster.server.store.records import StoreFailedError
 
 if TYPE_CHECKING:
@@ -56,6 +66,7 @@ class Plane:
             clock=options.clock,
         )
         try:
+            await self._define_kinds()
             selected = self._selected()  # before anyone can ask how they are
             self._add_metrics()
             if options.https:
@@ -76,12 +87,23 @@ class Plane:
             gc.collect()
             gc.freeze()
 
+    async def _define_kinds(self) -> None:
+        """The kinds of the simulated managers, before the controllers look for what is served."""
+        if not self.options.simulated_managers:
+            return
+        from muster.controllers.simulated_managers.definitions import definition
+
+        for name in self.options.simulated_managers:
+            await ensure(self.client, CUSTOM_RESOURCE_DEFINITIONS, definition(name))
+
     def _selected(self) -> list[Component]:
         components: list[Component] = []
         if self.options.controllers:
             authority = self.api.credentials.authority
             components += [Controllers(authority), RoleAggregator(self.api.security.authorizer)]
             components.append(ApiAggregator(self.api.aggregation))
+        if self.options.makes_groups:
+            self.api.hooks.join_group = WorkloadGroups(scheduler_names(self.options))
         if self.options.nodes.count:
             nodes = Nodes()
             self.api.hooks.pod_log = nodes.pod_log

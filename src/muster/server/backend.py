@@ -19,6 +19,7 @@ from muster.server.store.base import Store
 PodLog = Callable[[Obj, Request], Awaitable[Response | WatchStream]]
 TokenIssuer = Callable[[str, str, Obj], Obj]  # (namespace, service account, TokenRequest) -> TokenRequest
 EvictionGuard = Callable[[Obj, Write], Awaitable[None]]  # raises 429 when a disruption budget forbids it
+GroupJoin = Callable[[Write, Obj], None]  # puts a new pod that names no group into the one of its workload
 QuotaCharge = Callable[[Write, Obj, Obj | None], Awaitable[None]]  # raises 403 when a quota would be exceeded
 
 WebhookCall = Callable[[Obj, Obj, float, Reader], Awaitable[Obj]]  # (clientConfig, body, seconds, reader) -> answer
@@ -68,6 +69,7 @@ class ServerHooks:
     guard_eviction: EvictionGuard | None = None
     admission: ConfiguredAdmission | None = None
     charge_quota: QuotaCharge | None = None
+    join_group: GroupJoin | None = None
     remote: RemoteApis | None = None
     ask_webhook: WebhookCall | None = None
     metrics: Callable[[], bytes] | None = None
@@ -102,10 +104,13 @@ class StoreReader:
         kind = self._registry.kind(group, plural)
         if kind is None:
             return []
-        if kind.namespaced or not self._store.settled(kind.table):
+        table = self._store.table(kind.table)
+        settled = self._store.settled(kind.table)
+        if settled and not table.records:
+            return []  # every new pod asks for quotas and limit ranges, and most namespaces have none
+        if kind.namespaced or not settled:
             return [codec.load(kind, record) for record in self._store.heads(kind.table, namespace)]
         # Every new pod asks for the priority classes: while nothing changes, the answer does not either.
-        table = self._store.table(kind.table)
         at, objects = self._lists.get(kind.table, (-1, []))
         if at != table.end:
             objects = [codec.load(kind, record) for record in table.scan()]

@@ -9,7 +9,7 @@ from muster.server.codec import View
 from muster.server.media import PLAIN, Form
 from muster.server.paths import ResourcePath
 from muster.server.request import Request, User
-from muster.server.resources.kind import Kind
+from muster.server.resources.kind import AdmissionForm, Kind
 from muster.server.store.records import Key
 
 
@@ -26,6 +26,7 @@ class Call:
     warnings: list[str] = field(default_factory=list[str])
     dry_run: bool = False
     applied: bool = False  # server-side apply has settled who owns what
+    admission_form: AdmissionForm | None = None
 
     @property
     def namespace(self) -> str:

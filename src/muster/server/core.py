@@ -262,8 +262,13 @@ class ApiServer:
             self.reader,
             self.backend.clock(),
             call.warnings,
+            call.view.version,
         )
         assert call.kind.answer is not None
+        dynamic = self.hooks.admission
+        if dynamic is not None and dynamic.asked(write):
+            obj = await dynamic.mutate(write, obj, None) or obj
+            await dynamic.validate(write, obj, None)
         answered = await call.kind.answer(write, obj)
         answered.setdefault("metadata", {})
         return media.answer(201, media.encode(answered), call.form)

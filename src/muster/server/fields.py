@@ -4,7 +4,8 @@
 form, nulls and empty optional fields dropped, structs that Go always writes present. The input is not changed and
 the result shares no container with it, except inside values without a schema. `decode` adds `fieldValidation`.
 
-One quick walk does the work and only counts problems; when there is one, a second walk finds the words for it.
+One quick walk does the work and only counts problems; when there is one, a second walk finds the words for it. Of a
+message in `_REPEATED`, what the walk made of a value is remembered: a gang's thousand pods have one spec.
 Lists that Go would write as null are left out instead: no client can tell, and readers need no guard.
 """
 
@@ -14,6 +15,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
+
+import msgspec
 
 from muster.api.errors import ApiError, bad_request
 from muster.server.schema import Field, Message
@@ -27,6 +30,11 @@ _Converter = Callable[[Any, Problems], Any]
 STRICT, WARN, IGNORE = "Strict", "Warn", "Ignore"
 _NEVER_OMITTED = frozenset({"time", "microtime", "quantity", "intorstring", "raw"})
 _MOST_NAMED = 100
+_REPEATED = frozenset(("core.v1.PodSpec",))
+_MOST_REMEMBERED, _LARGEST_REMEMBERED = 256, 8 * 1024  # values, and bytes of one
+_NOT_WRITTEN = (TypeError, ValueError, OverflowError, RecursionError)  # a value that JSON cannot say
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
 
 
 class _Plan(NamedTuple):
@@ -35,6 +43,7 @@ class _Plan(NamedTuple):
     fields: dict[str, tuple[_Converter | None, bool]]
     always: tuple[tuple[str, Callable[[], Any]], ...]
     sparse: bool  # keep what is written and add nothing: an applied configuration owns exactly what it says
+    remembered: dict[bytes, bytes] | None = None  # what became of a value, both as JSON
 
 
 def canonicalise(obj: Obj, message: Message) -> Obj:
@@ -50,12 +59,9 @@ def configuration(obj: Obj, message: Message) -> Obj:
     problems: Problems = []
     result = _walked(_plan(message, sparse=True), obj, problems)
     if problems:
-        try:
-            unknown = _Finder(message).find(obj)
-        except ValueError as wrong:
-            raise refused(message.kind, message.version, str(wrong), patched=False) from None
+        unknown = unknown_fields(obj, message)
         if unknown:
-            raise bad_request(f"failed to create typed patch object: .{unknown[0]}: field not declared in schema")
+            raise undeclared(unknown)
     return result
 
 
@@ -83,6 +89,21 @@ def decode(
     if mode == STRICT and warnings:
         raise refused(message.kind, message.version, not_strict(warnings), patched=patched)
     return result, [] if mode == IGNORE else warnings
+
+
+def unknown_fields(obj: Obj, message: Message) -> list[str]:
+    """The paths of fields that a message does not have. Raises ApiError 400 on a value of the wrong type."""
+    try:
+        return _Finder(message).find(obj)
+    except ValueError as wrong:
+        raise refused(message.kind, message.version, str(wrong), patched=False) from None
+
+
+def undeclared(unknown: list[str]) -> ApiError:
+    """What an applied configuration has and its schema has not."""
+    lines = [f".{path}: field not declared in schema" for path in unknown[:_MOST_NAMED]]
+    words = lines[0] if len(lines) == 1 else "\n  ".join(["errors:", *lines])
+    return bad_request(f"failed to create typed patch object: {words}")
 
 
 class BodyFault(str):
@@ -167,12 +188,35 @@ def _walk(plan: _Plan, obj: Any, problems: Problems) -> Obj:
     return out
 
 
+def _walk_once(plan: _Plan, value: Any, problems: Problems) -> Obj:
+    """The walk over a value that is likely to come again; what had a problem is walked each time."""
+    remembered = plan.remembered
+    assert remembered is not None
+    try:
+        written = _encode(value)
+    except _NOT_WRITTEN:
+        return _walk(plan, value, problems)
+    known = remembered.get(written)
+    if known is not None:
+        return _decode(known)
+    before = len(problems)
+    result = _walk(plan, value, problems)
+    if len(problems) == before and len(written) <= _LARGEST_REMEMBERED:
+        if len(remembered) >= _MOST_REMEMBERED:
+            remembered.clear()
+        try:
+            remembered[written] = _encode(result)
+        except _NOT_WRITTEN:
+            return result
+    return result
+
+
 @cache
 def _plan(message: Message, sparse: bool = False) -> _Plan:
     all_fields = message.fields.items()
     known = {name: (_converter(field, sparse), not sparse and _omitted(field)) for name, field in all_fields}
     always = tuple((name, _filler(field)) for name, field in all_fields if not sparse and _written_always(field))
-    return _Plan(known, always, sparse)
+    return _Plan(known, always, sparse, {} if not sparse and message.name in _REPEATED else None)
 
 
 def _omitted(field: Field) -> bool:
@@ -217,7 +261,7 @@ def _message_converter(message: Message, sparse: bool) -> _Converter:
         nonlocal plan
         if plan is None:
             plan = _plan(message, sparse)
-        return _walk(plan, value, problems)
+        return _walk(plan, value, problems) if plan.remembered is None else _walk_once(plan, value, problems)
 
     return convert
 

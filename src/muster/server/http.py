@@ -315,7 +315,7 @@ def _credentials(http: web.BaseRequest) -> CallerCredentials:
     transport = http.transport
     certificate = transport.get_extra_info("peercert") if transport is not None else None
     impersonate = ()
-    if any(name[:12].lower() == "impersonate-" for name in headers):
+    if [name for name in headers if name[:1] in "iI" and name[:12].lower() == "impersonate-"]:
         found = ((name.lower(), value) for name, value in headers.items())
         impersonate = tuple(pair for pair in found if pair[0].startswith("impersonate-"))
     if not all(_is_text(value) for _, value in impersonate):

@@ -129,7 +129,8 @@ class ObjectDeleter:
         )
         for admit in kind.admit:
             await admit(write, old, old)
-        dynamic = self._backend.hooks.admission
+        # Of an eviction, others have seen the Eviction.
+        dynamic = self._backend.hooks.admission if call.path.subresource != "eviction" else None
         if dynamic is not None and dynamic.asked(write):
             await dynamic.mutate(write, None, old)
             await dynamic.validate(write, None, old)

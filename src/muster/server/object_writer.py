@@ -101,6 +101,8 @@ class ObjectWriter:
         dynamic = self._configured(write)
         if dynamic is not None:
             stored = await self._mutated(dynamic, call, write, stored, None, "")
+        if self._backend.hooks.join_group is not None:
+            self._backend.hooks.join_group(write, stored)
         self._validate(kind, stored, None, "")
         if dynamic is not None:
             await dynamic.validate(write, stored, None)
@@ -160,7 +162,8 @@ class ObjectWriter:
             new = await self._mutated(dynamic, call, write, new, old, subresource)
         self._validate(kind, new, old, subresource)
         if dynamic is not None:
-            await dynamic.validate(write, new, old)
+            form = call.admission_form
+            await dynamic.validate(write, *((new, old) if form is None else (form.show(new), form.show(old))))
         await self._charge_quota(write, new, old)
         if new == old or call.dry_run:
             await self._store.durable(record)
@@ -201,9 +204,17 @@ class ObjectWriter:
         self, dynamic: ConfiguredAdmission, call: Call, write: Write, new: Obj, old: Obj | None, subresource: str
     ) -> Obj:
         """The object as mutating admission leaves it, with everything that the server itself decides put back."""
-        changed = await dynamic.mutate(write, new, old)
-        if changed is None or changed is new:
-            return new
+        form = call.admission_form
+        if form is None or old is None:
+            changed = await dynamic.mutate(write, new, old)
+            if changed is None or changed is new:
+                return new
+        else:
+            shown = form.show(new)
+            taken = await dynamic.mutate(write, shown, form.show(old))
+            if taken is None or taken is shown:
+                return new
+            changed = form.take(codec.copy(new), taken)
         kind = call.kind
         metadata.keep_own_fields(changed, new)
         if kind.default is not None:
@@ -256,6 +267,7 @@ class ObjectWriter:
             self._backend.clock(),
             call.warnings,
             call.view.version,
+            None if call.admission_form is None else call.admission_form.posted,
         )
 
     def _validate(self, kind: Kind, new: Obj, old: Obj | None, subresource: str) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 # Under a namespace's own path these are its subresources; every other word there is a resource inside it.
 _NAMESPACE_SUBRESOURCES = frozenset(("status", "finalize"))
@@ -24,6 +25,7 @@ class ResourcePath:
     watch: bool = False  # the old form .../watch/...
 
 
+@lru_cache(maxsize=4096)
 def parse(path: str) -> ResourcePath | None:
     """The resource path, or None for paths outside /api/V and /apis/G/V."""
     parts = path.strip("/").split("/")

@@ -26,6 +26,16 @@ MAX_MESSAGES = 250_000
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SCALAR_VARINTS = frozenset({"int32", "int64", "bool"})
 
+# In the schemas of definitions some fields hold one of several things, each under a number of its own.
+_SCHEMA_PROPS = "JSONSchemaProps"
+_SCHEMA, _SCHEMAS, _FLAG, _NAMES = "schema", "schemas", "flag", "names"
+_ALTERNATIVES: dict[str, dict[int, str]] = {
+    "items": {1: _SCHEMA, 2: _SCHEMAS},
+    "additionalItems": {1: _FLAG, 2: _SCHEMA},
+    "additionalProperties": {1: _FLAG, 2: _SCHEMA},
+    "dependencies": {1: _SCHEMA, 2: _NAMES},
+}
+
 
 class Malformed(ValueError):
     """The bytes do not follow the wire format."""
@@ -156,10 +166,10 @@ class _Reader:
             elif field.shape == "list":
                 out.setdefault(field.name, []).extend(self._elements(field, wire, value, depth))
             elif field.shape == "map":
-                key, item = self._map_entry(field, wire, value, depth)
+                key, item = self._map_entry(field, wire, value, depth, message)
                 out.setdefault(field.name, {})[key] = item
             else:
-                out[field.name] = self._one(field, wire, value, depth)
+                out[field.name] = self._one(field, wire, value, depth, message)
         return out
 
     def _elements(self, field: Field, wire: int, value: Any, depth: int) -> list[Any]:
@@ -172,7 +182,7 @@ class _Reader:
             return packed
         return [self._one(field, wire, value, depth)]
 
-    def _map_entry(self, field: Field, wire: int, value: Any, depth: int) -> tuple[str, Any]:
+    def _map_entry(self, field: Field, wire: int, value: Any, depth: int, owner: Message) -> tuple[str, Any]:
         if wire != _BYTES:
             raise Malformed(f"field {field.name} has wire type {wire}")
         key, item = "", (_BYTES, (0, 0))
@@ -181,9 +191,9 @@ class _Reader:
                 key = _text(self.data[part[0] : part[1]])
             elif number == 2:
                 item = (kind_of, part)
-        return key, self._one(field, item[0], item[1], depth)
+        return key, self._one(field, item[0], item[1], depth, owner)
 
-    def _one(self, field: Field, wire: int, value: Any, depth: int) -> Any:
+    def _one(self, field: Field, wire: int, value: Any, depth: int, owner: Message | None = None) -> Any:
         name = field.type
         if name in _SCALAR_VARINTS:
             if wire != _VARINT:
@@ -201,7 +211,34 @@ class _Reader:
         message = field.message
         if message is not None:
             return self.message(at, end, message, depth + 1)
+        if owner is not None and owner.kind == _SCHEMA_PROPS and field.name in _ALTERNATIVES:
+            return self._alternative(_ALTERNATIVES[field.name], value, depth, owner)
         return self._special(name, at, end)
+
+    def _alternative(self, numbers: dict[int, str], span: tuple[int, int], depth: int, schema: Message) -> Any:
+        """What is set: a list if it has elements, else the schema, else the flag."""
+        found: dict[str, Any] = {_SCHEMAS: [], _NAMES: []}
+        for number, wire, value in self.entries(*span):
+            form = numbers.get(number)
+            if form is None:
+                continue
+            if wire != (_VARINT if form == _FLAG else _BYTES):
+                raise Malformed(f"field {number} has wire type {wire}")
+            if form == _FLAG:
+                found[_FLAG] = bool(value)
+            elif form == _NAMES:
+                found[_NAMES].append(_text(self.data[value[0] : value[1]]))
+            else:
+                inner = self.message(value[0], value[1], schema, depth + 1)
+                if form == _SCHEMAS:
+                    found[_SCHEMAS].append(inner)
+                else:
+                    found[_SCHEMA] = inner
+        if found[_SCHEMAS] or found[_NAMES]:
+            return found[_SCHEMAS] or found[_NAMES]
+        if _SCHEMA in found:
+            return found[_SCHEMA]
+        return found.get(_FLAG, False) if _FLAG in numbers.values() else None
 
     def _special(self, name: str, at: int, end: int) -> Any:
         if name == "bytes":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from muster.api.errors import INVALID, FieldError, bad_request, conflict, invalid
@@ -11,7 +12,7 @@ from muster.server.object_patcher import patched, read_patch
 from muster.server.object_writer import MODIFIED, ObjectWriter
 from muster.server.request import Response
 from muster.server.resources.columns import at, selector_text
-from muster.server.resources.kind import Kind, Obj
+from muster.server.resources.kind import AdmissionForm, Kind, Obj, Posted
 from muster.server.store.records import Record
 
 _GROUP, _VERSION, _KIND = "autoscaling", "v1", "Scale"
@@ -57,6 +58,10 @@ class Scales:
             _set_replicas(call.kind, stored, _replicas(call, wanted))
             return stored
 
+        kind = call.kind
+        call.admission_form = AdmissionForm(
+            Posted(_GROUP, _VERSION, _KIND), partial(scale_of, kind), partial(_rescaled, call)
+        )
         outcome = await self._writer.change(call, make)
         return media.answer(200, media.encode(scale_of(call.kind, outcome.obj)), call.form)
 
@@ -82,6 +87,12 @@ def scale_of(kind: Kind, obj: Obj) -> Obj:
         "spec": {"replicas": replicas},
         "status": status,
     }
+
+
+def _rescaled(call: Call, obj: Obj, scale: Obj) -> Obj:
+    """The workload with the replicas that admission left on its scale."""
+    _set_replicas(call.kind, obj, _replicas(call, scale))
+    return obj
 
 
 def _set_replicas(kind: Kind, obj: Obj, replicas: int) -> None:

@@ -24,13 +24,17 @@ from muster.server.object_deleter import DeleteOptions, ObjectDeleter, options_f
 from muster.server.object_patcher import ObjectPatcher
 from muster.server.object_writer import MODIFIED, ObjectWriter, put, shown
 from muster.server.request import Request, Response, WatchStream
-from muster.server.resources.kind import Obj, Write
+from muster.server.resources.kind import Obj, Posted, Write
 from muster.server.scales import Scales
 from muster.server.store.records import Record, RevisionMismatchError
 
 Answer = Response | WatchStream
 _RACES = 8
 STREAMS = ("exec", "attach", "portforward")
+_BINDING = Posted("", "v1", "Binding")
+_EVICTION = Posted("policy", "v1", "Eviction")
+_TOKEN = Posted("authentication.k8s.io", "v1", "TokenRequest")
+_OPTIONS = {"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions"}
 _EVICTED = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -101,14 +105,52 @@ class Subresources:
     async def _patch(self, call: Call) -> Response:
         return media.answer(200, shown(call, await self._patcher.patch(call)), call.form)
 
+    # Admission by others
+
+    def _write(self, call: Call, operation: str, posted: Posted) -> Write:
+        backend = self._backend
+        return Write(
+            call.kind,
+            operation,
+            call.namespace,
+            call.name,
+            call.path.subresource,
+            call.user,
+            call.dry_run,
+            backend.reader,
+            backend.clock(),
+            call.warnings,
+            call.view.version,
+            posted,
+        )
+
+    async def _mutated(self, call: Call, operation: str, posted: Posted, obj: Obj) -> Obj:
+        """What was posted, as webhooks and policies leave it."""
+        dynamic, write = self._backend.hooks.admission, self._write(call, operation, posted)
+        if dynamic is None or not dynamic.asked(write):
+            return obj
+        return await dynamic.mutate(write, obj, None) or obj
+
+    async def _validated(self, call: Call, operation: str, posted: Posted, obj: Obj) -> None:
+        dynamic, write = self._backend.hooks.admission, self._write(call, operation, posted)
+        if dynamic is not None and dynamic.asked(write):
+            await dynamic.validate(write, obj, None)
+
+    async def _admitted(self, call: Call, operation: str, posted: Posted, obj: Obj) -> Obj:
+        obj = await self._mutated(call, operation, posted, obj)
+        await self._validated(call, operation, posted, obj)
+        return obj
+
     # Binding
 
     async def _bind(self, call: Call) -> Response:
-        binding, warnings = bodies.decode_as(call.request, "", "v1", "Binding")
+        binding, warnings = bodies.decode_as(call.request, *_BINDING)
         call.warnings += warnings
+        _check_name(metadata.of(binding), call)
+        binding = await self._mutated(call, "CREATE", _BINDING, binding)
         node = _target(binding)
         wanted: Obj = metadata.of(binding)
-        _check_name(wanted, call)
+        await self._validated(call, "CREATE", _BINDING, binding)
         for _ in range(_RACES):
             record = self._store.head(call.kind.table, call.key)
             if record is None:
@@ -168,23 +210,18 @@ class Subresources:
     # Eviction
 
     async def _evict(self, call: Call) -> Response:
-        version = "v1"
-        eviction, warnings = bodies.decode_as(call.request, "policy", version, "Eviction")
+        eviction, warnings = bodies.decode_as(call.request, *_EVICTION)
         call.warnings += warnings
         _check_name(metadata.of(eviction), call)
+        call.dry_run = options_from(eviction.get("deleteOptions") or {}, call).dry_run
+        eviction = await self._admitted(call, "CREATE", _EVICTION, eviction)
         options: DeleteOptions = options_from(eviction.get("deleteOptions") or {}, call)
-        call.dry_run = options.dry_run
         record = self._store.head(call.kind.table, call.key)
         if record is None:
             raise not_found("", "pods", call.name)
         guard = self._backend.hooks.guard_eviction
         if guard is not None:
-            where = (call.namespace, call.name, "eviction")
-            backend = self._backend
-            write = Write(
-                call.kind, "CREATE", *where, call.user, call.dry_run, backend.reader, backend.clock(), call.warnings
-            )
-            await guard(codec.load(call.kind, record), write)
+            await guard(codec.load(call.kind, record), self._write(call, "CREATE", _EVICTION))
         if not call.dry_run:
             await self._announce_eviction(call, options)
         await self._deleter.delete(call, options)
@@ -221,14 +258,16 @@ class Subresources:
 
     async def _no_stream(self, call: Call) -> Response:
         self._record(call)
+        await self._admitted(call, "CONNECT", *_stream_options(call))
         raise bad_request(
             f"{call.path.subresource}: simulated nodes run no containers, so there is nothing to connect to"
         )
 
     async def _token(self, call: Call) -> Response:
-        wanted, warnings = bodies.decode_as(call.request, "authentication.k8s.io", "v1", "TokenRequest")
+        wanted, warnings = bodies.decode_as(call.request, *_TOKEN)
         call.warnings += warnings
         self._record(call)
+        wanted = await self._admitted(call, "CREATE", _TOKEN, wanted)
         check_node_token(call.user, call.namespace, call.name, wanted, self._backend.reader)
         if self._backend.hooks.issue_token is None:
             raise no_such_path()
@@ -250,6 +289,21 @@ def _target(binding: Obj) -> str:
     if errors:
         raise invalid("", "Binding", binding.get("metadata", {}).get("name", ""), errors)
     return target["name"]
+
+
+def _stream_options(call: Call) -> tuple[Posted, Obj]:
+    """What a stream asks for, as Kubernetes shows it to admission."""
+    request, kind = call.request, _OPTIONS[call.path.subresource]
+    shown: Obj = {"kind": kind, "apiVersion": "v1"}
+    if kind == "PodPortForwardOptions":
+        ports = [int(each) for each in request.query.get("ports", ()) if each.isascii() and each.isdigit()]
+        return Posted("", "v1", kind), shown | ({"ports": ports} if ports else {})
+    shown |= {name: True for name in ("stdin", "stdout", "stderr", "tty") if request.flag(name)}
+    if container := request.arg("container"):
+        shown["container"] = container
+    if kind == "PodExecOptions":
+        shown["command"] = list(request.query.get("command", ()))
+    return Posted("", "v1", kind), shown
 
 
 def _check_name(meta: Obj, call: Call) -> None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from muster.views.failures import ViewFailure
 from muster.views.schedulers import scheduler_for
+from muster.views.workloads import roots_of
 
 if TYPE_CHECKING:
     from muster.scheduler.cycle.scheduler import Scheduler
     from muster.scheduler.cycle.view import SchedulerView
+    from muster.scheduler.explain.explain import Target
     from muster.scheduler.explain.explanation import Explanation
     from muster.scheduler.simulation.snapshot import Snapshot
     from muster.views.progress import Progress
@@ -38,7 +40,12 @@ def explain_with(
     """
     from muster.scheduler.explain.explain import explain, find, find_of_job
 
-    found = find_of_job(scheduler, namespace, name) if kind == "Job" else find(scheduler, kind, namespace, name)
+    if kind in ("Pod", "PodGroup", "CompositePodGroup"):
+        found = find(scheduler, kind, namespace, name)
+    else:
+        found = _of_workload(scheduler, kind, namespace, name)
+        if found is None and kind == "Job":
+            found = find_of_job(scheduler, namespace, name)
     if found is None:
         raise ViewFailure(_unknown(scheduler.view(), kind, namespace, name))
     if progress is None:
@@ -48,9 +55,22 @@ def explain_with(
     )
 
 
+def _of_workload(scheduler: Scheduler, kind: str, namespace: str, name: str) -> Target | None:
+    """A workload is explained by its groups, those that wait first."""
+    from muster.scheduler.explain.explain import Target, find
+
+    for root in roots_of(scheduler.view(), kind, namespace, name):
+        found = find(scheduler, root.key.kind, namespace, root.key.name)
+        if found is not None:
+            return Target(kind, name, found.found)
+    return None
+
+
 def _unknown(view: SchedulerView, kind: str, namespace: str, name: str) -> str:
     if kind == "Job":
         return f'no pods of a job "{name}" exist in namespace "{namespace}"'
+    if kind not in ("Pod", "PodGroup", "CompositePodGroup"):
+        return f'no groups of {kind.lower()} "{name}" exist in namespace "{namespace}"'
     text = f'{kind.lower()} "{name}" does not exist in namespace "{namespace}"'
     known = _names_like(view, kind, namespace, name)
     if known:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from muster.scheduler.status.kept_room import UNKNOWN, start_text
+from muster.views.workloads import workload_of
 
 if TYPE_CHECKING:
     from muster.scheduler.cycle.scheduler import Scheduler
@@ -28,6 +29,7 @@ class QueueRow(msgspec.Struct, frozen=True, rename="camel"):
     reason: str
     message: str
     expected_start: str = UNKNOWN  # a time where it is known when the pods in its way end
+    workload: str = ""  # what the groups were made for, such as jobset/train
 
 
 MOST_EXPECTED = 20  # entries from the front of the queue whose start is estimated
@@ -54,7 +56,10 @@ def _row(view: SchedulerView, position: int, root: QueuedEntity, with_start: boo
     since = root.created or (found.last_transition_time if found is not None else None) or _first_member(group)
     start = start_text(view.expected_start(root)) if with_start else UNKNOWN
     key = root.key
-    return QueueRow(position, key.kind, key.namespace, key.name, members, root.priority, since, reason, message, start)
+    made_for = workload_of(group) if group is not None else ""
+    return QueueRow(
+        position, key.kind, key.namespace, key.name, members, root.priority, since, reason, message, start, made_for
+    )
 
 
 def _without_condition(group: Group | None) -> tuple[str, str]:

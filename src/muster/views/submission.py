@@ -62,8 +62,17 @@ async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> li
     for document in documents:
         _check_expandable(document)
     clock = BatchClock()
-    gates = _gates_of_jobs(snapshot, custom)
-    options = Options(https=False, scheduler=False, freeze=False, repeatable_names=True, clock=clock, gates=gates)
+    gates, managers = _gates_of_jobs(snapshot, custom), _managers_of(documents)
+    options = Options(
+        https=False,
+        scheduler=False,
+        freeze=False,
+        repeatable_names=True,
+        clock=clock,
+        gates=gates,
+        simulated_managers=managers,
+        workloads=bool(managers),
+    )
     events: list[list[ObjectUpdated]] = []
     async with Plane(options) as plane:
         client = plane.client
@@ -82,6 +91,14 @@ async def submit(batches: list[Batch], snapshot: Snapshot, namespace: str) -> li
             known |= {_uid(obj) for _, obj in new}
             events.append(list(visible_events(numbering.events(new), snapshot.feature_gates())))
     return events
+
+
+def _managers_of(documents: Batch) -> tuple[str, ...]:
+    """The simulated managers that the manifests need."""
+    from muster.controllers.simulated_managers.definitions import KINDS
+
+    named = {(str(each.value.get("apiVersion")).partition("/")[0], each.value.get("kind")) for each in documents}
+    return tuple(name for name, resource in KINDS.items() if (resource.group, resource.kind) in named)
 
 
 def _gates_of_jobs(snapshot: Snapshot, custom: bool) -> FeatureGates:
@@ -178,7 +195,8 @@ def _check_expandable(document: Document) -> None:
 
 
 def _unsupported(document: Document, why: str) -> ViewFailure:
-    kinds = " and ".join((", ".join(each.kind for each in EXPANDED[:-1]), EXPANDED[-1].kind))
+    names = [*(each.kind for each in EXPANDED), "JobSet", "LeaderWorkerSet"]
+    kinds = " and ".join((", ".join(names[:-1]), names[-1]))
     message = f"{_place(document)}: {why}; simulate creates the pods of {kinds}, and takes Pods as they are written"
     return ViewFailure(message)
 

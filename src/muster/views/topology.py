@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -35,6 +35,15 @@ class Domain(msgspec.Struct, frozen=True, rename="camel"):
     kept: dict[str, int]  # seats that are kept inside for groups that wait, by namespace/name
 
 
+class Amounts(NamedTuple):
+    """Of one resource, how much is in use on each node and how much there is, in parts of a unit."""
+
+    name: str
+    used: Ints
+    total: Ints
+    divisor: int
+
+
 class TopologyMap(msgspec.Struct, frozen=True, rename="camel"):
     """The JSON of `muster topology -o json`."""
 
@@ -45,20 +54,36 @@ class TopologyMap(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def topology(
-    scheduler: Scheduler, keys: tuple[str, ...] = (), asked: dict[str, str] | None = None, *, each_node: bool = False
+    scheduler: Scheduler,
+    keys: tuple[str, ...] = (),
+    asked: dict[str, str] | None = None,
+    *,
+    each_node: bool = False,
+    device_class: str = "",
 ) -> TopologyMap:
-    """Count seats by domain at every level. A cluster without known levels is shown node by node."""
+    """Count seats by domain at every level. A cluster without known levels is shown node by node.
+
+    With a device class the pod also needs one device of it.
+    """
     view = scheduler.view()
+    if device_class and device_class not in view.device_classes():
+        raise ViewFailure(f'there is no DeviceClass "{device_class}"')
     for key in keys:
         if view.has_nodes and not (view.labels(key) > 0).any():
             raise ViewFailure(f'no node has the label "{key}"')
     levels = list(keys) or levels_of(view)
     if (each_node or not levels) and HOSTNAME not in levels:
         levels.append(HOSTNAME)
-    pod = asked or default_pod(view)
+    pod = asked or ({"cpu": "1"} if device_class else default_pod(view))
     seats = view.seats(pod)
+    resources = _resources(view, list(pod))
+    if device_class:
+        seats = np.minimum(seats, view.device_seats(device_class))
+        pod = {**pod, device_class: "1"}
+        there, in_use = view.devices(device_class)
+        resources.append(Amounts(device_class, in_use, there, 1))
     largest = largest_gangs(view, levels, seats)
-    domains = tuple(_domains(view, levels, list(pod), 0, view.nodes, seats))
+    domains = tuple(_domains(view, levels, resources, 0, view.nodes, seats))
     return TopologyMap(pod, int(seats.sum()), largest, domains)
 
 
@@ -84,7 +109,7 @@ def default_pod(view: SchedulerView) -> dict[str, str]:
 
 
 def _domains(
-    view: SchedulerView, levels: list[str], resources: list[str], depth: int, inside: Bools, seats: Ints
+    view: SchedulerView, levels: list[str], resources: list[Amounts], depth: int, inside: Bools, seats: Ints
 ) -> Iterator[Domain]:
     if depth == len(levels):
         return
@@ -94,27 +119,38 @@ def _domains(
     for value, name in sorted(found.items(), key=lambda item: (not item[1], natural(item[1]))):
         here = inside & (column == value)
         free = int((seats[here] > 0).sum())
-        used, kept = _used(view, resources, here), _kept(view, key, name)
+        used, kept = _used(resources, here), _kept(view, key, name)
         yield Domain(key, name, depth, int(here.sum()), free, int(seats[here].sum()), used, kept)
         yield from _domains(view, levels, resources, depth + 1, here, seats)
 
 
 def _kept(view: SchedulerView, key: str, value: str) -> dict[str, int]:
-    """The seats that are kept in a domain, by the group that they are kept for."""
+    """The seats that are kept in a domain for groups that wait or members to come, by the group they are kept for."""
     kept: dict[str, int] = {}
     for reservation in view.reservations():
         seats = sum(view.domain_of(node, key) == value for _, node in reservation.seats)
         if seats:
             kept[f"{reservation.entity.namespace}/{reservation.entity.name}"] = seats
+    for seat in view.held_seats():
+        if view.domain_of(seat.node, key) == value:
+            name = f"{seat.entity.namespace}/{seat.entity.name}"
+            kept[name] = kept.get(name, 0) + 1
     return kept
 
 
-def _used(view: SchedulerView, resources: list[str], here: Bools) -> dict[str, str]:
-    """Of the resources that were asked for, how much is in use and how much there is; memory in GiB."""
-    used: dict[str, str] = {}
-    for name in resources:
+def _resources(view: SchedulerView, names: Sequence[str]) -> list[Amounts]:
+    """The resources that were asked for and that some node has; cpu in cores, memory in GiB."""
+    found: list[Amounts] = []
+    for name in names:
         total, requested = view.allocatable(name), view.requested(name)
         if total is not None and requested is not None:
-            divisor = {"cpu": 1000, "memory": 1 << 30}.get(name, 1)
-            used[name] = f"{int(requested[here].sum()) // divisor}/{int(total[here].sum()) // divisor}"
-    return used
+            found.append(Amounts(name, requested, total, {"cpu": 1000, "memory": 1 << 30}.get(name, 1)))
+    return found
+
+
+def _used(resources: Sequence[Amounts], here: Bools) -> dict[str, str]:
+    """Of the resources that were asked for, how much is in use and how much there is."""
+    return {
+        each.name: f"{int(each.used[here].sum()) // each.divisor}/{int(each.total[here].sum()) // each.divisor}"
+        for each in resources
+    }

@@ -8,6 +8,7 @@ import msgspec
 
 from muster.api.groups import QUORUM_MET
 from muster.views.natural_order import natural
+from muster.views.workloads import kind_named, roots_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +36,15 @@ class GroupRow(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def trees(scheduler: Scheduler, namespace: str | None = None, name: str | None = None) -> list[GroupRow]:
-    """The groups of every tree, parents before their children."""
+    """The groups of every tree, parents before their children.
+
+    `name` is that of a group, or a workload such as `jobset/train`.
+    """
     view = scheduler.view()
+    word, slash, short = (name or "").partition("/")
+    if slash:
+        tops = roots_of(view, kind_named(word), namespace, short)
+        return [row for top in sorted(tops, key=lambda group: group.key) for row in tree_of(view, top)]
     groups = sorted(view.groups.values(), key=lambda group: group.key)
     tops = [group for group in groups if group.root() is group and namespace in (None, group.key.namespace)]
     if name is not None:

@@ -126,10 +126,10 @@ def test_the_deletion_of_an_unknown_pod_changes_nothing():
     assert world.scheduler.state.version == version
 
 
-def test_a_deletion_without_a_uid_finds_the_pod_by_its_name():
+def test_the_late_deletion_of_an_earlier_pod_of_the_name_leaves_the_new_one_alone():
     world = a_world([a_node("n0")]).add(a_pod("p", node="n0"))
-    world.scheduler.handle(events.ObjectDeleted("Pod", "ns", "p", ""), 0.0)
-    assert world.scheduler.state.cluster.pods == {}
+    world.scheduler.handle(events.ObjectDeleted("Pod", "ns", "p", "another"), 0.0)
+    assert world.scheduler.state.cluster.pods.keys() == {"pod-p"}
 
 
 def test_an_accepted_bind_is_recorded_as_an_event():

@@ -156,7 +156,7 @@ def test_nothing_of_an_incomplete_pool_is_allocated_and_a_request_for_all_says_s
     assert isinstance(run([a_claim(a_request("r", count=2))], pools, DeviceUsage()), NotAllocated)
     everything = run([a_claim(a_request("r", allocationMode="All"))], pools, DeviceUsage())
     assert everything == NotAllocated(
-        "request r: asks for all devices, but resource pool p is currently being updated", error=True
+        "request r: asks for all devices, but resource pool p is currently being updated", error=True, claim=0
     )
 
 
@@ -183,7 +183,7 @@ def test_an_error_of_a_selector_ends_the_search() -> None:
 
     request = claim_request(a_claim(a_request("r", "model-a")).spec.devices, CLASSES)
     outcome = allocate([request], pools_of(a_slice("s", gpus(1))).at(a_node()), DeviceUsage(), fails, Budget(100))
-    assert outcome == NotAllocated("no such key: model", error=True)
+    assert outcome == NotAllocated("request r: no such key: model", error=True, claim=0)
 
 
 def test_a_claim_without_requests_needs_no_device() -> None:

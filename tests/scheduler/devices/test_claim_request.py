@@ -14,7 +14,10 @@ def test_selectors_of_the_class_come_before_those_of_the_request() -> None:
     claim = a_claim(a_request("r", selectors=[{"cel": {"expression": "true"}}], count=2))
     ((way,),) = claim_request(claim.spec.devices, CLASSES).requests
     assert way.selectors == (Selector("device.driver == 'x'", "gpu", 0), Selector("true", "", 0))
-    assert [str(selector) for selector in way.selectors] == ["class gpu: selector #0", "selector #0"]
+    assert [str(selector) for selector in way.selectors] == [
+        "class gpu: selector #0 (device.driver == 'x')",
+        "selector #0 (true)",
+    ]
     assert (way.name, way.count, way.takes_all) == ("r", 2, False)
 
 

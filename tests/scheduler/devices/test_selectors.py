@@ -75,7 +75,7 @@ def test_a_shareable_device_says_so() -> None:
     ],
 )
 def test_an_error_names_the_selector_the_device_and_the_reason(expression: str, message: str) -> None:
-    with pytest.raises(SelectorError, match=rf"(?s)^selector #0 on device gpu.example.com/s/gpu-0: {message}"):
+    with pytest.raises(SelectorError, match=rf"(?s)^selector #0 \(.*\) on device gpu.example.com/s/gpu-0: {message}"):
         matches(expression)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement
 from random import Random
 
 import msgspec
@@ -82,7 +82,22 @@ def feasible(claims: list[ResourceClaim], devices: list[Obj], counters: dict[str
                 name = f"{request['name']}/{way['name']}" if "name" in way else request["name"]
                 choices += [(number, name, way, picked) for picked in _sets(way, devices)]
             options.append(choices)
-    return any(_consistent(choice, claims, counters, in_use) for choice in product(*options))
+    return _extend((), options, claims, counters, in_use)
+
+
+def _extend(
+    chosen: tuple[tuple[int, str, Obj, tuple[Obj, ...]], ...],
+    options: list[list[tuple[int, str, Obj, tuple[Obj, ...]]]],
+    claims: list[ResourceClaim],
+    counters: dict[str, int],
+    in_use: set[str],
+) -> bool:
+    """Every way to go on with a choice. What is wrong with a part of a choice is wrong with all of it."""
+    if not _consistent(chosen, claims, counters, in_use):
+        return False
+    if len(chosen) == len(options):
+        return True
+    return any(_extend((*chosen, one), options, claims, counters, in_use) for one in options[len(chosen)])
 
 
 def _matches(way: Obj, device: Obj) -> bool:

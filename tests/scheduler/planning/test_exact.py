@@ -201,12 +201,12 @@ def test_too_many_patterns_are_searched_in_part_and_prove_nothing(seed: int, mon
     counts = {"s0": 12, "s1": 9, "s2": 6}
     free = [[rng.randint(14, 20) for _ in range(6)]]
     instance = an_instance(a_matrix(free, [[2], [3], [5]]), a_leaf("a", sum(counts.values()), **counts))
-    whole = pattern_table(instance, Budget(10_000))
+    whole = run_to_end(pattern_table(instance, Budget(10_000)))
     assert whole is not None
     # Too many for a complete table, few enough for one of some of them.
     monkeypatch.setattr(patterns, "MOST_PATTERNS", len(whole.table) - 1)
-    assert pattern_table(instance, Budget(10_000)) is None
-    some = pattern_table(instance, Budget(10_000), 2)
+    assert run_to_end(pattern_table(instance, Budget(10_000))) is None
+    some = run_to_end(pattern_table(instance, Budget(10_000), 2))
     assert some is not None
     assert {tuple(each) for each in some.table.tolist()} <= {tuple(each) for each in whole.table.tolist()}
 

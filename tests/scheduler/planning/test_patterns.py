@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.scheduler.placement.budget import Budget
+from muster.scheduler.placement.budget import Budget, run_to_end
 from muster.scheduler.planning import patterns
 from muster.scheduler.planning.packing_instance import PackingInstance
 from muster.scheduler.planning.patterns import pattern_table
@@ -40,7 +40,7 @@ def test_the_table_has_every_maximal_pattern_of_every_node(nodes, requests, coun
     wanted = {f"s{at}": counts[at] for at in range(len(requests))}
     instance = an_instance(matrix, a_leaf("a", sum(wanted.values()), **wanted))
 
-    table = pattern_table(instance, Budget(10_000))
+    table = run_to_end(pattern_table(instance, Budget(10_000)))
 
     assert table is not None
     for node, at in enumerate(table.member_of.tolist()):
@@ -50,7 +50,7 @@ def test_the_table_has_every_maximal_pattern_of_every_node(nodes, requests, coun
 def test_equal_nodes_are_one_class():
     instance = an_instance(a_matrix([[4, 6, 4, 4]], [[2], [1]]), a_leaf("a", 8, s0=4, s1=4))
 
-    table = pattern_table(instance, Budget(1000))
+    table = run_to_end(pattern_table(instance, Budget(1000)))
 
     assert table is not None
     assert table.classes == 2
@@ -60,9 +60,9 @@ def test_equal_nodes_are_one_class():
 
 def test_there_is_no_table_where_it_would_be_too_large(monkeypatch: pytest.MonkeyPatch):
     instance = an_instance(a_matrix([[9, 8, 7]], [[2], [1]]), a_leaf("a", 8, s0=4, s1=4))
-    assert pattern_table(instance, Budget(1000)) is not None
-    assert pattern_table(instance, Budget(1)) is None, "the budget ends"
+    assert run_to_end(pattern_table(instance, Budget(1000))) is not None
+    assert run_to_end(pattern_table(instance, Budget(1))) is None, "the budget ends"
 
     monkeypatch.setattr(patterns, "MOST_PATTERNS", 3)
 
-    assert pattern_table(instance, Budget(1000)) is None
+    assert run_to_end(pattern_table(instance, Budget(1000))) is None

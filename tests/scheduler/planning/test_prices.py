@@ -36,7 +36,7 @@ def planted(seed: int, nodes: int, more: int = 0) -> PackingInstance:
 
 
 def table_of(instance: PackingInstance) -> PatternTable:
-    table = pattern_table(instance, Budget(100_000))
+    table = run_to_end(pattern_table(instance, Budget(100_000)))
     assert table is not None
     return table
 

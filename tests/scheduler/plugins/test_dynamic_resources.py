@@ -134,7 +134,11 @@ def with_entry(**entry: Any) -> Pod:
     ("pod", "objects", "text"),
     [
         (with_entry(resourceClaimName="x"), [], 'resourceclaim "x" not found'),
-        (with_entry(resourceClaimTemplateName="t"), [], 'the ResourceClaim for "gpu" has not been created yet'),
+        (
+            with_entry(resourceClaimTemplateName="t"),
+            [],
+            'the ResourceClaim for "gpu" has not been created yet from the ResourceClaimTemplate "t"',
+        ),
         (a_gpu_pod("p"), [own_claim("q")], 'resourceclaim "p-gpu" not found'),
         (
             with_entry(resourceClaimName="x"),
@@ -144,7 +148,8 @@ def with_entry(**entry: Any) -> Pod:
         (
             with_entry(resourceClaimName="x"),
             [shared_claim("x", a_request("r", selectors=[{"cel": {"expression": "device.attributes['a.b'].c == 1"}}]))],
-            "selector #0 on device gpu.example.com/n0/gpu-0: CEL runtime error: no such key: c",
+            "1 claim ns/x: request r: selector #0 (device.attributes['a.b'].c == 1) on device gpu.example.com/n0/gpu-0:"
+            " CEL runtime error: no such key: c",
         ),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import msgspec
+import pytest
 
 from muster.scheduler.preemption.cost import NOTHING_EVICTED, seconds
 from tests.build.objects import a_basic, a_budget, a_gang, a_node, a_pod, pods
-from tests.build.preemption import HIGH, LOW, Evictions, a_tree, with_lows
+from tests.build.preemption import HIGH, LOW, Evictions, a_mixed_world, a_tree, with_lows
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -228,3 +231,16 @@ def test_a_victim_of_many_pods_counts_with_its_latest_start():
 def test_a_pod_without_a_start_time_counts_as_old():
     assert seconds("") == 0.0
     assert seconds("1970-01-01T00:01:00Z") == 60.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_cost_by_number_is_that_of_the_victims(seed: int):
+    rng = random.Random(seed)
+    world = a_mixed_world(rng, budgets=seed % 2 == 0)
+    found = Evictions(world, marked={uid for uid in world.scheduler.state.cluster.pods if rng.random() < 0.2})
+    for _ in range(10):
+        numbers = rng.sample(range(len(found.victims)), rng.randint(0, len(found.victims)))
+
+        cost = found.cost.cost_of(found.victims, set(numbers))
+
+        assert cost == found.cost.cost([found.victims[number] for number in sorted(numbers)])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
+import pytest
 
+from muster.scheduler.preemption import seat_victims
 from muster.scheduler.preemption.seat_victims import SeatVictims, count
 from muster.scheduler.preemption.supply import CountableShape
 from muster.scheduler.preemption.victim_selection import VictimSelection
 from tests.build.objects import a_basic, a_budget, a_gang, a_node, a_pod, pods
-from tests.build.preemption import HIGH, LOW, Evictions, a_tree, with_lows
+from tests.build.preemption import HIGH, LOW, Evictions, a_mixed_world, a_tree, with_lows
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -233,3 +236,15 @@ def test_seats_are_taken_on_the_given_nodes_only():
     choice.selection.place(choice.shape, np.array([False, True]), 3)
 
     assert choice.selection.seats(choice.shape).tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_reprieved_does_not_depend_on_how_it_is_computed(seed: int, monkeypatch: pytest.MonkeyPatch):
+    chosen: list[list[str] | None] = []
+    for many in (0, 10**9):
+        monkeypatch.setattr(seat_victims, "MANY_VICTIMS", many)
+        rng = random.Random(seed)
+        choice = Choice(a_mixed_world(rng), a_pod("new", cpu=rng.randint(1, 3)))
+        chosen.append(choice.select(rng.randint(20, 72)))
+
+    assert chosen[0] == chosen[1]

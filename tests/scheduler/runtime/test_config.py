@@ -320,8 +320,12 @@ def test_profiles_that_disagree_on_reservations_are_refused():
 
 
 def test_unknown_settings_are_refused_with_the_known_ones():
-    known = "known are apiVersion, bindTimeoutSeconds, budgetSteps, kind, reservations"
-    with pytest.raises(ValueError, match=rf"^profiles\[0\].pluginConfig\[1\].args.budget: unknown field; {known}$"):
+    known = (
+        "apiVersion, bindTimeoutSeconds, budgetSteps, expectedMembersTimeoutSeconds, kind, pluginFiles, reservations"
+    )
+    with pytest.raises(
+        ValueError, match=rf"^profiles\[0\].pluginConfig\[1\].args.budget: unknown field; known are {known}$"
+    ):
         load(with_settings({"budget": 5}))
 
 

@@ -259,3 +259,23 @@ def test_defaulting_twice_changes_nothing(spec: dict[str, Any]):
 
     assert twice == once
     assert complaints(once) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({}, None),
+        ({"maxExpirationSeconds": 3599}, ".maxExpirationSeconds"),
+        ({"maxExpirationSeconds": 91 * 86400}, None),
+        ({"maxExpirationSeconds": 91 * 86400 + 1}, ".maxExpirationSeconds"),
+        ({"maxExpirationSeconds": 86401, "signerName": "kubernetes.io/x"}, ".maxExpirationSeconds"),
+        ({"keyType": "DSA"}, ".keyType"),
+        ({"signerName": ""}, ".signerName"),
+        ({"credentialBundlePath": ""}, ""),
+    ],
+)
+def test_a_certificate_that_a_pod_asks_for_has_limits(wrong: dict[str, Any], field: str | None):
+    source = {"signerName": "example.com/s", "keyType": "ED25519", "credentialBundlePath": "bundle", **wrong}
+    volume = {"name": "v", "projected": {"sources": [{"podCertificate": source}]}}
+    at = "spec.volumes[0].projected.sources[0].podCertificate"
+    assert refused_fields(volumes=[volume]) == (set() if field is None else {at + field})

@@ -525,3 +525,24 @@ def test_a_wild_configuration_is_applied_or_refused_with_an_api_error(config: An
         except ApiError as error:
             result = error
         assert isinstance(result, dict) or result.code in (400, 409)
+
+
+LABELS = st.dictionaries(st.text(max_size=3), st.text(max_size=2), max_size=3)
+
+
+@given(labels=LABELS, annotations=LABELS, finalizers=st.lists(st.sampled_from(("a/b", "c/d")), max_size=1))
+def test_a_create_owns_each_label_and_annotation_whatever_their_values(
+    labels: dict[str, str], annotations: dict[str, str], finalizers: list[str]
+):
+    meta = {"name": "p", "labels": labels, "annotations": annotations, "finalizers": finalizers}
+    new = fields.canonicalise({"metadata": meta, "spec": {"containers": [{"name": "a"}]}}, POD)
+    (entry,) = managed.update(None, new, OF_PODS, manager="bob", api_version="v1", now=T0)
+    owned = entry["fieldsV1"]["f:metadata"] if labels or annotations or finalizers else {}
+    expected: dict[str, Any] = {}
+    for name, values in (("labels", labels), ("annotations", annotations)):
+        if values:
+            expected[f"f:{name}"] = {".": {}, **{f"f:{key}": {} for key in values}}
+    if finalizers:
+        expected["f:finalizers"] = {".": {}, **{f'v:"{name}"': {} for name in finalizers}}
+    assert owned == expected
+    assert "f:containers" in entry["fieldsV1"]["f:spec"]

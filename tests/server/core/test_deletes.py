@@ -188,8 +188,16 @@ async def test_a_budget_without_room_refuses_an_eviction_with_429(api: Api) -> N
     assert (refused.code, refused.body["reason"]) == (429, "TooManyRequests")
     assert refused.body["message"] == "Cannot evict pod as it would violate the pod's disruption budget."
     assert refused.body["details"]["causes"][0]["reason"] == "DisruptionBudget"
-    assert refused.response.headers["Retry-After"] == "10"
+    assert "Retry-After" not in refused.response.headers, "clients would try again by themselves, for minutes"
     assert "deletionTimestamp" not in (await api.get(f"{PODS}/p")).meta
+
+
+async def test_a_budget_that_is_not_counted_yet_says_when_to_try_again(api: Api) -> None:
+    await a_bound_pod(api)
+    await a_budget(api, allowed=1)
+    await api.merge(f"{BUDGETS}/b", {"spec": {"minAvailable": 2}})
+    refused = await api.post(f"{PODS}/p/eviction", an_eviction())
+    assert (refused.code, refused.response.headers["Retry-After"]) == (429, "10")
 
 
 async def test_an_eviction_is_charged_to_the_budget(api: Api) -> None:

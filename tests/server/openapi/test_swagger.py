@@ -12,6 +12,8 @@ from muster.server.openapi import PROTOBUF_V2, OpenApi, swagger, swagger_protobu
 from muster.server.request import Request, Response
 from muster.server.served_kinds import build_registry
 
+PRESERVE, GVK = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-group-version-kind"
+
 
 async def asked(accept: str = "", etag: str = "") -> Response:
     headers = {"accept": accept, **({"if-none-match": etag} if etag else {})}
@@ -56,6 +58,33 @@ def test_alternatives_are_said_as_kubernetes_says_them():
         "a": {"type": "string", "format": "int-or-string"},
         "b": {"$ref": "#/definitions/X", "description": "d"},
     }
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (
+            {"type": "object", PRESERVE: True, GVK: [1], "description": "d", "properties": {"a": {}}},
+            {"type": "object", GVK: [1]},
+        ),
+        ({"type": "object", PRESERVE: True, "properties": {"a": {}}}, {PRESERVE: True}),
+        ({"type": "array", "items": {"type": "string"}, "nullable": True}, {}),
+        ({"type": "array"}, {}),
+        ({"type": "string", "allOf": [{"minLength": 1}], "not": {}}, {"type": "string"}),
+        ({"x-kubernetes-int-or-string": True, "oneOf": [{}]}, {"x-kubernetes-int-or-string": True}),
+        (
+            {
+                "type": "object",
+                "required": ["a", "b"],
+                "properties": {"a": {"nullable": True}, "b": {"type": "string"}},
+            },
+            {"type": "object", "required": ["b"], "properties": {"a": {}, "b": {"type": "string"}}},
+        ),
+    ],
+)
+def test_schemas_of_custom_kinds_say_only_what_clients_of_v2_understand(schema: Any, expected: Any):
+    document = {"components": {"schemas": {"s": schema}}, "paths": {}}
+    assert swagger.swagger([document], "t", "v")["definitions"]["s"] == expected
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -254,3 +254,51 @@ def test_a_recursive_kind_cannot_be_nested_without_end():
 
     with pytest.raises(ApiError, match="exceeded max depth"):
         fields.canonicalise({"spec": spec}, workload)
+
+
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "nodeName": JSON_VALUES | st.text(max_size=3),
+        "containers": st.lists(
+            st.fixed_dictionaries({"name": st.text(max_size=3)}, optional={"resources": JSON_VALUES}), max_size=2
+        ),
+        "activeDeadlineSeconds": JSON_VALUES,
+        "nodeSelector": JSON_VALUES,
+        "unknown": JSON_VALUES,
+    },
+)
+
+
+@given(SPECS)
+def test_a_spec_that_comes_again_is_decoded_as_the_first_time(spec: Any):
+    def once() -> Any:
+        result = attempt(lambda: fields.decode({"metadata": {"name": "a"}, "spec": spec}, POD))
+        return (result.code, result.message) if isinstance(result, ApiError) else result
+
+    assert once() == once()
+    remembered = fields._plan(schema.message("core.v1.PodSpec")).remembered
+    assert remembered is not None
+    again = once()
+    remembered.clear()
+    assert once() == again
+
+
+def test_decoded_specs_share_nothing_with_each_other():
+    first, second = (fields.canonicalise(pod(nodeSelector={"a": "b"}), POD) for _ in range(2))
+    first["spec"]["nodeSelector"]["a"] = "changed"
+    first["spec"]["containers"][0]["name"] = "changed"
+
+    assert second["spec"]["nodeSelector"] == {"a": "b"}
+    assert fields.canonicalise(pod(nodeSelector={"a": "b"}), POD) == second
+
+
+def test_only_so_many_specs_are_remembered():
+    remembered = fields._plan(schema.message("core.v1.PodSpec")).remembered
+    assert remembered is not None
+    for number in range(2 * fields._MOST_REMEMBERED):
+        fields.canonicalise(pod(nodeName=f"node-{number}"), POD)
+    assert len(remembered) <= fields._MOST_REMEMBERED
+    remembered.clear()
+    fields.canonicalise(pod(nodeName="n" * fields._LARGEST_REMEMBERED), POD)
+    assert not remembered

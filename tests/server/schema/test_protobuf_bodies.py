@@ -83,6 +83,31 @@ def test_json_inside_the_envelope_is_taken_as_it_is():
     assert protobuf.decode(body) == {"kind": "Pod"}
 
 
+def test_schemas_of_definitions_hold_one_of_several_things():
+    """`items` is a schema or a list of them, `additionalProperties` a schema or a flag."""
+    text, number_ = chunk(5, b"string"), chunk(5, b"number")
+
+    def definition(*fields: bytes) -> bytes:
+        validation = chunk(1, b"".join(fields))
+        return chunk(2, chunk(7, chunk(4, validation)))
+
+    def shown(*fields: bytes) -> Any:
+        body = envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", definition(*fields))
+        return protobuf.decode(body)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+    assert shown(chunk(24, chunk(1, text))) == {"items": {"type": "string"}}
+    listed = chunk(2, text) + chunk(2, number_)
+    assert shown(chunk(24, listed)) == {"items": [{"type": "string"}, {"type": "number"}]}
+    assert shown(chunk(30, number(1, 1) + chunk(2, text))) == {"additionalProperties": {"type": "string"}}
+    assert shown(chunk(30, number(1, 1))) == {"additionalProperties": True}
+    assert shown(chunk(30, b"")) == {"additionalProperties": False}
+    dependency = chunk(1, b"a") + chunk(2, chunk(2, b"b") + chunk(2, b"c"))
+    assert shown(chunk(32, dependency)) == {"dependencies": {"a": ["b", "c"]}}
+    assert shown(chunk(8, chunk(1, b'"x"')), chunk(20, chunk(1, b"1"))) == {"default": "x", "enum": [1]}
+    with pytest.raises(ApiError):
+        shown(chunk(30, chunk(1, b"x")))
+
+
 def test_fields_the_tables_do_not_know_are_skipped():
     assert protobuf.decode(envelope("v1", "Namespace", META + chunk(900, b"x") + number(901, 1)))["metadata"] == {
         "name": "p"

@@ -29,6 +29,8 @@ from muster.scheduler.devices.selectors import DeviceSelectors
 from muster.scheduler.interface import cluster_events
 from muster.scheduler.interface.cluster_events import ClusterEvents
 
+MIN_BULK = 4  # from so many slots of one footprint on, one addition changes all of them
+
 _FINISHED = ("Succeeded", "Failed")
 
 _PLACED: ClusterEvents = frozenset((cluster_events.POD_PLACED,))
@@ -141,6 +143,10 @@ class Cluster(NodeColumns):
                 added[footprint] = [slot]
         for footprint, slots in added.items():
             counts = Counter(slots)
+            if len(counts) < MIN_BULK:
+                for slot, count in counts.items():
+                    self.add_usage(footprint, slot, count)
+                continue
             self.add_usage_many(footprint, np.array(list(counts)), np.array(list(counts.values())))
 
     def forget(self, uid: str) -> None:

@@ -110,7 +110,8 @@ class DeviceClaims:
         for entry, key in claim_keys(pod):
             if key is None:
                 if not _needs_no_claim(pod, entry):
-                    return Needs(fault=f'the ResourceClaim for "{entry.name}" has not been created yet')
+                    template = f'from the ResourceClaimTemplate "{entry.resource_claim_template_name}"'
+                    return Needs(fault=f'the ResourceClaim for "{entry.name}" has not been created yet {template}')
                 continue
             fault = self._fault(pod, entry, key)
             if fault:
@@ -129,9 +130,16 @@ class DeviceClaims:
 
     def own_claims(self, pod: Pod) -> list[ClaimKey]:
         """The claims without devices that only this pod uses, in the order of `Needs.own`."""
+        return [key for _, key in self._own(pod)]
+
+    def own_entries(self, pod: Pod) -> list[PodResourceClaim]:
+        """The entries of the pod that stand for these claims."""
+        return [entry for entry, _ in self._own(pod)]
+
+    def _own(self, pod: Pod) -> list[tuple[PodResourceClaim, ClaimKey]]:
         return [
-            key
-            for _, key in claim_keys(pod)
+            (entry, key)
+            for entry, key in claim_keys(pod)
             if key in self.claims and self.claims[key].status.allocation is None and self._belongs_to(pod, key)
         ]
 

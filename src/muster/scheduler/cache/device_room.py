@@ -7,6 +7,7 @@ pods on a node choose their devices together: a number of them fits if some choi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from muster.scheduler.cache.device_claims import Needs
 from muster.scheduler.cache.devices import Devices, NodeSteps
@@ -79,13 +80,16 @@ class DeviceRoom:
         return any(answer.gave_up for key, answer in self._answers.items() if key[0] == number)
 
     def refusal(self, needs: Needs, slot: int) -> NotAllocated:
-        """Why one more pod does not find its devices on a node."""
+        """Why one more pod does not find its devices on a node; `claim` counts its open claims, then its own."""
         devices = self._devices
         if not devices.in_reach(needs, slot):
             return NotAllocated(OUT_OF_REACH)
         shared = [devices.claims.request(key) for key in devices.open_keys(needs)]
-        found = self._solve([*self._before(slot), *shared, *needs.own], slot)
-        return found if isinstance(found, NotAllocated) else NotAllocated(NO_SOLUTION)
+        before = self._before(slot)
+        found = self._solve([*before, *shared, *needs.own], slot)
+        if isinstance(found, Allocated):
+            return NotAllocated(NO_SOLUTION)
+        return replace(found, claim=found.claim - len(before))
 
     def fits_unused(self, needs: Needs, slot: int) -> bool:
         """Whether a pod would find its devices on a node if no device were in use."""

@@ -210,7 +210,7 @@ class PodCounts:
 
     def carried(self) -> Iterable[tuple[Hashable, PodCount]]:
         """Everything that pods carry, with its count."""
-        return self._carrying.items()
+        return self._carrying.items() if self._carrying else ()
 
     def node_subset(self, mask: Bools) -> NodeSubset:
         """The nodes of a mask over all slots; equal masks give the same object."""

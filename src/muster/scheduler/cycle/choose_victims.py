@@ -60,7 +60,7 @@ def enough_is_leaving(
         state.evaluator, state.nominated_against(entity), sorted(leaving), state.config.budget_steps
     )
     with what_if.without(()) as trial:
-        kept = _nominated_placement(trial, request, nominated)
+        kept = nominated_placement(trial, request, nominated)
     if kept is not None and still_holds(state, entity, request, kept, leaving):
         return PreemptionPlan(kept, (), 0)
     verdict = what_if.plan(request, (), extras=True)
@@ -69,7 +69,7 @@ def enough_is_leaving(
     return PreemptionPlan(verdict, (), 0)
 
 
-def _nominated_placement(trial: Trial, request: GroupRequest, nodes: Mapping[str, str]) -> Placed | None:
+def nominated_placement(trial: Trial, request: GroupRequest, nodes: Mapping[str, str]) -> Placed | None:
     """The placement on the nodes that were nominated for the pods of an entity, if there are any."""
     index = trial.cluster.index
     members = [member for leaf in leaves(request) for member in leaf.members if nodes.get(member.uid) in index]

@@ -5,7 +5,7 @@ One place decides that for single pods and for trees, so every event handler end
 
 from __future__ import annotations
 
-from muster.scheduler.cycle import failed_binds
+from muster.scheduler.cycle import failed_binds, held_seats
 from muster.scheduler.groups.group import PENDING, Group, Member, awaits_priority, entity_key, priority_of
 from muster.scheduler.interface.decisions import Nominate
 from muster.scheduler.interface.keys import EntityKey
@@ -24,16 +24,20 @@ def review_tree(
     group) of a group that is still incomplete: nothing could come of it.
     """
     entity = state.queue.entities.get(top.key)
-    if top.pending_below == 0 and not top.in_flight:
+    wants_seats = False
+    if top.counts.expecting or state.nominations:
+        held_seats.settle(state, top, now)
+        wants_seats = held_seats.wants_seats(state, top, now)
+    if top.pending_below == 0 and not top.in_flight and not wants_seats:
         if entity is not None:
             state.notices.stop(top.key)
             remove(state, top.key)
         return
     if entity is None:
-        if top.pending_below == 0:
+        if top.pending_below == 0 and not wants_seats:
             return
         entity = state.queue.add(QueuedEntity(top.key, group=top), now)
-    if top.pending_below:
+    if top.pending_below or wants_seats:
         before = entity.priority
         _describe(entity, top)
         if entity.priority < before and entity.state is EntityState.PREEMPTING:
@@ -57,7 +61,8 @@ def review_tree(
 
 def _is_ready(state: SchedulerState, top: Group) -> bool:
     valid = not top.cyclic and not state.checks.is_invalid(top.key)
-    return top.exists and top.placeable and not top.gated and valid and not awaits_priority(top)
+    something = top.placeable or (top.pending_below == 0 and top.admissible)  # the latter looks for seats to hold
+    return top.exists and something and not top.gated and valid and not awaits_priority(top)
 
 
 def _line_up(state: SchedulerState, entity: QueuedEntity, answered: bool, now: float) -> None:
@@ -81,6 +86,7 @@ def _describe(entity: QueuedEntity, top: Group) -> None:
 def root_changed(state: SchedulerState, old: EntityKey, now: float) -> None:
     """What was queued under `old` is in another tree now: its preemption ends, and what is left of it is reviewed."""
     remove(state, old)
+    state.nominations.forget(old)
     left = state.forest.groups.get(old)
     if left is not None and left.root() is left:
         review_tree(state, left, now)

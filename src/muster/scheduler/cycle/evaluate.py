@@ -144,7 +144,7 @@ def current_request(state: SchedulerState, entity: QueuedEntity) -> GroupRequest
     """What an entity requests; shapes are looked up again when a selector met for the first time tells pods apart."""
     while True:
         known = len(state.cluster.pod_counts.keys)
-        request = request_of(entity, state.shape_of, state.domain_of)
+        request = request_of(entity, state.shape_of, state.domain_of, state.expected_pods)
         if len(state.cluster.pod_counts.keys) == known:
             return request
 
@@ -163,22 +163,36 @@ ShapeOf = Callable[[Member], Shape]
 DomainOf = Callable[[str, str], str]  # (node name, label key) -> value, "" without the label
 
 
-def request_of(entity: QueuedEntity, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
-    """What an entity requests now."""
+ExpectedOf = Callable[[Group], tuple[PendingPod, ...]]  # members of a PodGroup that do not exist yet
+
+
+def nobody(leaf: Group) -> tuple[PendingPod, ...]:
+    """No members are expected."""
+    return ()
+
+
+def request_of(
+    entity: QueuedEntity, shape_of: ShapeOf, domain_of: DomainOf, expected_of: ExpectedOf = nobody
+) -> GroupRequest:
+    """What an entity requests now; members that are expected come after those that exist."""
     if entity.member is not None:
         return PodGroupRequest(entity.key, minimum=1, bound=0, members=(_pending_pod(entity.member, shape_of),))
     assert entity.group is not None, "an entity is a pod or a group"
-    return _tree(entity.group, shape_of, domain_of)
+    return _tree(entity.group, shape_of, domain_of, expected_of)
 
 
-def _tree(group: Group, shape_of: ShapeOf, domain_of: DomainOf) -> GroupRequest:
+def _tree(group: Group, shape_of: ShapeOf, domain_of: DomainOf, expected_of: ExpectedOf) -> GroupRequest:
     topology = group.topology or ""
     domains = domains_of(group, topology, domain_of) if topology else ()
     if group.is_leaf:
         pending = sorted(group.pending.values(), key=lambda member: member.order)
         members = tuple(_pending_pod(member, shape_of) for member in pending)
+        if group.expectation.total:
+            members += expected_of(group)
         return PodGroupRequest(group.key, group.minimum, group.bound, members, topology, domains)
-    children = tuple(_tree(child, shape_of, domain_of) for child in group.ordered_children() if child.exists)
+    children = tuple(
+        _tree(child, shape_of, domain_of, expected_of) for child in group.ordered_children() if child.exists
+    )
     return CompositeRequest(group.key, group.minimum, children, topology, domains)
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api import groups as api
-from muster.api import types
+from muster.api import kueue, types
 from muster.scheduler.cycle import device_events, enqueue, pod_events, pod_signals, recovery
+from muster.scheduler.groups.expectation import expectation_of
 from muster.scheduler.interface import cluster_events, events
-from muster.scheduler.interface.keys import EntityKey
+from muster.scheduler.interface.decisions import MOST_NOTE, RecordEvent
+from muster.scheduler.interface.keys import EntityKey, ObjectRef
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.held_seats import INVALID_EXPECTATION
 
 LOST_TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 
@@ -56,7 +59,7 @@ def _object_updated(state: SchedulerState, kind: str, obj: Any, now: float) -> N
 def _object_deleted(state: SchedulerState, kind: str, namespace: str, name: str, uid: str, now: float) -> None:
     match kind:
         case "Pod":
-            pod_events.pod_deleted(state, namespace, name, uid, now)
+            pod_events.pod_deleted(state, uid, now)
         case "Node":
             state.version += 1
             _node_deleted(state, name)
@@ -117,7 +120,7 @@ def _review_trees_on(state: SchedulerState, node: str, now: float) -> None:
     for top in {
         id(m.group.root()): m.group.root() for m in state.forest.on_node.get(node, {}).values() if m.group
     }.values():
-        if top.pending_below:
+        if top.pending_below or top.counts.expecting:
             enqueue.review_tree(state, top, now)
 
 
@@ -142,11 +145,14 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
     before = group.root().key
     old = group.obj
     state.conditions.observe(obj.metadata.uid, obj.status.conditions)
-    if old is not None and old.spec == obj.spec and old.metadata.uid == obj.metadata.uid:
+    same = old is not None and old.spec == obj.spec and old.metadata.uid == obj.metadata.uid
+    if same and expectation_of(obj) == group.expectation and _may_preempt(old) == _may_preempt(obj):
         if state.forest.put_status(obj):  # mostly its own status that comes back
             state.checks.members_changed(group.key)
             enqueue.review_tree(state, group.root(), now)
         return
+    if expectation_of(obj).fault and (not same or expectation_of(obj) != group.expectation):
+        _report_malformed(state, obj)
     state.version += 1
     state.forest.put_group(obj)
     pod_signals.group_changed(state, group)
@@ -158,6 +164,18 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
     if before != top.key:
         enqueue.root_changed(state, before, now)
     enqueue.review_tree(state, top, now)
+
+
+def _may_preempt(obj: api.PodGroup | api.CompositePodGroup | None) -> bool:
+    """Whether a group may evict others although Kueue admitted it."""
+    return obj is not None and kueue.may_preempt(obj.metadata.annotations)
+
+
+def _report_malformed(state: SchedulerState, obj: api.PodGroup | api.CompositePodGroup) -> None:
+    """An annotation that cannot be read expects nobody, which its group is told."""
+    ref = ObjectRef(obj.kind, obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
+    note = f"nobody is expected: {expectation_of(obj).fault}"[:MOST_NOTE]
+    state.conditions.post(RecordEvent(ref, "Warning", INVALID_EXPECTATION, "Scheduling", note))
 
 
 def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
@@ -174,6 +192,7 @@ def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
     for top in {before.key: before, key: group}.values():
         if top.key not in state.forest.groups or top.root() is not top:  # gone, or below the deleted end of a cycle
             enqueue.remove(state, top.key)
+            state.nominations.forget(top.key)
             state.checks.clear_fault(top.key)
         if top.key in state.forest.groups:
             state.checks.tree_changed(top.root().key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.scheduler.cycle import enqueue, give_back, pod_signals, preempt, reserve
+from muster.scheduler.cycle import enqueue, give_back, held_seats, pod_signals, preempt, reserve
 from muster.scheduler.cycle.report import report_fault, report_waits
 from muster.scheduler.cycle.wake_up import next_undecided, wake_marking, wake_undecided
 from muster.scheduler.groups.group import Group
@@ -25,6 +25,7 @@ def housekeeping(state: SchedulerState, now: float) -> Iterator[Decision]:
     state.queue.flush_timers(now)
     yield from _validate_trees(state, now)
     yield from _review_groups(state, now)
+    yield from _review_held_seats(state, now)
     yield from reserve.review(state, now)
     _look_again(state, now)
     yield from _report_waits(state, now)
@@ -41,6 +42,7 @@ def next_due(state: SchedulerState) -> float | None:
         state.preemptions.next_expiry(),
         reserve.next_due(state),
         next_undecided(state),
+        state.nominations.next_deadline(),
     )
     due += [time for time in times if time is not None]
     return min(due, default=None)
@@ -101,7 +103,16 @@ def _is_partly_bound(state: SchedulerState, top: Group) -> bool:
     """A tree that never ran as a whole, is bound in part and still queued."""
     # Without its root nobody knows whether the tree ran.
     partly = top.exists and not top.scheduled_once and not top.quorum_bound and top.counts.leaves_confirmed > 0
-    return partly and top.key in state.queue.entities
+    return partly and not top.counts.expecting and top.key in state.queue.entities
+
+
+def _review_held_seats(state: SchedulerState, now: float) -> Iterator[Decision]:
+    """Seats of expected members that cannot be had any more are looked for anew; after a time they are given back."""
+    for key in (*held_seats.time_out(state, now), *held_seats.lost_seats(state)):
+        top = state.top(key)
+        if top is not None:
+            enqueue.review_tree(state, top, now)
+    yield from held_seats.report_ended(state)
 
 
 # --- waiting ---------------------------------------------------------------------------------------

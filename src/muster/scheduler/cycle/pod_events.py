@@ -6,7 +6,7 @@ from msgspec.structs import force_setattr, replace
 
 from muster.api import durations, types
 from muster.api.gates import GANG_SCHEDULING
-from muster.scheduler.cycle import enqueue, failed_binds, pod_signals
+from muster.scheduler.cycle import enqueue, failed_binds, held_seats, pod_signals
 from muster.scheduler.groups.group import (
     FAILED,
     LEAVING,
@@ -56,6 +56,8 @@ def pod_updated(state: SchedulerState, pod: types.Pod, now: float) -> None:
             state.forest.set_lost(member, True)  # the node was lost while the bind was in flight
     elif member.state == PENDING and not foreign:
         state.shape_of(member)  # computed on arrival, so that a cycle over thousands does not wait for it
+    if known is None and member.group is not None and state.nominations:
+        held_seats.member_arrived(state, member.group.root(), now)
     _review(state, member, before, now)
 
 
@@ -140,9 +142,9 @@ def _check_schedulers(state: SchedulerState, group: Group) -> None:
         state.checks.tree_changed(top.key)
 
 
-def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now: float) -> None:
+def pod_deleted(state: SchedulerState, uid: str, now: float) -> None:
     """A pod is gone."""
-    member = state.forest.members.get(uid) if uid else _find(state, namespace, name)
+    member = state.forest.members.get(uid)
     if member is None:
         return
     state.version += 1
@@ -167,11 +169,6 @@ def pod_deleted(state: SchedulerState, namespace: str, name: str, uid: str, now:
     entity = state.queue.entities.get(key)
     if entity is not None and entity.uid == member.uid:
         enqueue.remove(state, key)
-
-
-def _find(state: SchedulerState, namespace: str, name: str) -> Member | None:
-    named = (m for m in state.forest.members.values() if (m.ref.namespace, m.ref.name) == (namespace, name))
-    return next(named, None)
 
 
 def _schedules_alike(old: types.Pod, new: types.Pod) -> bool:

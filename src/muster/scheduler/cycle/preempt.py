@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from muster.api import groups as api
+from muster.api import kueue
 from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.cycle.choose_victims import choose_victims, enough_is_leaving, is_valid, kind_word, still_holds
 from muster.scheduler.cycle.connected_pods import has_terms
-from muster.scheduler.cycle.evaluate import request_of
+from muster.scheduler.cycle.evaluate import current_request
 from muster.scheduler.groups.group import RUNNING, Group, may_preempt
 from muster.scheduler.interface.decisions import Decision, Evict, Nominate, RecordEvent
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
-from muster.scheduler.placement.request import GroupRequest, shapes_of
-from muster.scheduler.placement.verdict import Placed
+from muster.scheduler.placement.request import GroupRequest, PodGroupRequest, leaves, shapes_of
+from muster.scheduler.placement.verdict import Assignment, Placed
 from muster.scheduler.preemption.result import PreemptionPlan
 from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
@@ -61,7 +62,9 @@ def post_filter(state: SchedulerState, entity: QueuedEntity, request: GroupReque
 
 
 def entity_may_preempt(state: SchedulerState, entity: QueuedEntity) -> bool:
-    """Whether the profile and the preemptionPolicy of the entity allow evictions for it."""
+    """Whether the profile, the preemptionPolicy of the entity and Kueue allow evictions for it."""
+    if left_to_kueue(entity):
+        return False
     profile = state.config.profiles.get(state.scheduler_of(entity))
     preempting = profile.preempting if profile is not None else frozenset[str]()
     if entity.group is not None:
@@ -69,6 +72,17 @@ def entity_may_preempt(state: SchedulerState, entity: QueuedEntity) -> bool:
         return on and may_preempt(entity.group)
     assert entity.member is not None
     return POST_FILTER in preempting and entity.member.traits[2] != api.NEVER
+
+
+def left_to_kueue(entity: QueuedEntity) -> bool:
+    """Whether Kueue admits the pods of an entity, and so makes room for them, and nobody says otherwise."""
+    groups = entity.group.leaves() if entity.group is not None else ()
+    pods = [member.pod for leaf in groups for member in leaf.pending.values()]
+    pods += [entity.member.pod] if entity.member is not None else []
+    if not any(kueue.is_admitted(pod.metadata.labels) for pod in pods):
+        return False
+    top = entity.group.obj if entity.group is not None else None
+    return top is None or not kueue.may_preempt(top.metadata.annotations)
 
 
 def _suffices(
@@ -111,7 +125,7 @@ def _awaited(state: SchedulerState, entity: QueuedEntity, placed: Placed, chosen
     near = {uid for uid in leaving if state.cluster.pods[uid].node in nodes}
     if len(near) == len(leaving):
         return near
-    request = request_of(entity, state.shape_of, state.domain_of)
+    request = current_request(state, entity)
     return near if is_valid(state, entity, request, placed, near | chosen) else set(leaving)
 
 
@@ -148,11 +162,22 @@ def _evicted_groups(state: SchedulerState, found: PreemptionPlan) -> list[Group]
 
 
 def _nominate(state: SchedulerState, entity: QueuedEntity, placed: Placed) -> Iterator[Decision]:
+    expected = [one for one in placed.assignments if one.uid not in state.forest.members]
+    leaf_of = {one.uid: (leaf.key, one.shape) for leaf in _leaves(state, entity, expected) for one in leaf.members}
+    for uid, node in ((one.uid, one.node) for one in expected):
+        group, shape = leaf_of[uid]
+        state.nominations.nominate(Nomination(uid, shape, node, entity.priority, entity.key, group))
     for assignment in placed.assignments:
-        member = state.forest.members[assignment.uid]
-        shape = state.shape_of(member)
-        state.nominations.nominate(Nomination(assignment.uid, shape, assignment.node, entity.priority, entity.key))
-        yield Nominate(member.ref, assignment.node)
+        member = state.forest.members.get(assignment.uid)
+        if member is not None:
+            shape = state.shape_of(member)
+            state.nominations.nominate(Nomination(assignment.uid, shape, assignment.node, entity.priority, entity.key))
+            yield Nominate(member.ref, assignment.node)
+
+
+def _leaves(state: SchedulerState, entity: QueuedEntity, expected: list[Assignment]) -> list[PodGroupRequest]:
+    """The PodGroups of a request with members that do not exist yet; their shapes are known from it alone."""
+    return list(leaves(current_request(state, entity))) if expected else []
 
 
 # --- proceeding ------------------------------------------------------------------------------------
@@ -167,7 +192,7 @@ def proceed(state: SchedulerState, now: float) -> list[Decision]:
             continue
         if entity is None or entity.state is not EntityState.PREEMPTING:
             continue
-        request = request_of(entity, state.shape_of, state.domain_of)
+        request = current_request(state, entity)
         if not _suffices(state, entity, request, preemption):
             decisions += cancel(state, entity)
             # A failure like any other: several in a row are followed by a backoff.
@@ -193,7 +218,7 @@ def recheck(state: SchedulerState) -> None:
             continue
         elsewhere = repelling or entity.hints.has_terms  # pods on other nodes matter too
         if elsewhere or any(assignment.index in taken for assignment in preemption.placed.assignments):
-            request = request_of(entity, state.shape_of, state.domain_of)
+            request = current_request(state, entity)
             if not _suffices(state, entity, request, preemption):
                 state.queue.activate(entity)
 

@@ -63,6 +63,11 @@ def preempting_hints(state: SchedulerState, entity: QueuedEntity, request: Group
     return _hints(state, request, key, entity.priority, holder=entity.key, preempts=False, proven=False)
 
 
+def holding_hints(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> RequeueHints:
+    """Seats are held for a part of what is expected, or pending pods found no place beside them."""
+    return _hints(state, request, ("holding", entity.key), entity.priority, preempts=False, proven=False)
+
+
 def fault_hints(state: SchedulerState, entity: QueuedEntity) -> RequeueHints:
     """Only the entity's own objects can end a fault."""
     return RequeueHints(("fault", entity.key), stamp=state.signals.stamp, version=state.version)

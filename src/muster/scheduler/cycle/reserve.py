@@ -111,7 +111,7 @@ def _times(state: SchedulerState, waits: list[Wait], now: float) -> Iterator[flo
 def waiting_since(entity: QueuedEntity, now: float) -> float | None:
     """Since when a complete group has been said to wait; None for everything that holds no reservation."""
     group = entity.group
-    if group is None or entity.state not in WAITING or group.quorum_bound:
+    if group is None or entity.state not in WAITING or group.quorum_bound or not group.pending_below:
         return None
     types = _CONDITIONS if not group.scheduled_once else (api.QUORUM_MET,)
     conditions = group.obj.status.conditions if group.obj is not None else None

@@ -10,12 +10,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import device_events, preempt, reserve, search
+from muster.scheduler.cycle import device_events, enqueue, held_seats, preempt, reserve, search
 from muster.scheduler.cycle.binding import bind, choose_devices
-from muster.scheduler.cycle.evaluate import Evaluation, current_request, evaluate_beside_room, evaluate_first_slice
+from muster.scheduler.cycle.evaluate import (
+    Evaluation,
+    current_request,
+    evaluate,
+    evaluate_beside_room,
+    evaluate_first_slice,
+)
 from muster.scheduler.cycle.proofs import checked_verdict
 from muster.scheduler.cycle.report import clear_nominations, report_fault, report_groups, report_pod
-from muster.scheduler.cycle.requeue_hints import failure_hints, fault_hints, preempting_hints, searching_hints
+from muster.scheduler.cycle.requeue_hints import (
+    failure_hints,
+    fault_hints,
+    holding_hints,
+    preempting_hints,
+    searching_hints,
+)
 from muster.scheduler.groups.group import Group
 from muster.scheduler.groups.validity import SCHEDULER_ERROR, TreeFault, find_fault
 from muster.scheduler.interface.decisions import Decision
@@ -23,6 +35,7 @@ from muster.scheduler.placement.request import GroupRequest
 from muster.scheduler.placement.verdict import DomainsEvaluated, Infeasible, Placed, SearchStats, Undecided
 from muster.scheduler.queue.entity import EntityState, QueuedEntity, RequeueHints
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.held_seats import expected_text
 from muster.scheduler.status.kept_room import with_kept_room
 from muster.scheduler.status.messages import message_of
 from muster.scheduler.status.still_running import still_running
@@ -35,9 +48,9 @@ def schedule_one(state: SchedulerState, entity: QueuedEntity, now: float) -> lis
     if fault is not None:
         return list(_reject(state, entity, fault, fault_hints(state, entity), now))
     request = current_request(state, entity)
-    freed = preempt.freed_placement(state, entity, request)
+    freed = preempt.freed_placement(state, entity, request) or held_seats.held_placement(state, entity, request)
     if freed is not None:
-        return list(_place(state, entity, freed, now))
+        return list(_place(state, entity, request, freed, now))
     kept = search.of_request(state, entity, request)
     evaluation = evaluate_first_slice(state, entity, request, search=kept is None)
     if isinstance(evaluation, Evaluation):
@@ -66,6 +79,9 @@ def handle_verdict(state: SchedulerState, entity: QueuedEntity, evaluation: Eval
         state.measurements.add_domains(replace(domains, profile=state.scheduler_of(entity)))
     evaluation.verdict = checked_verdict(state, entity, evaluation)
     match evaluation.verdict:
+        case Placed() as placed if held_seats.starts_nobody(state, entity, placed):
+            others = held_seats.without_later_groups(state, request)
+            return handle_verdict(state, entity, evaluate(state, entity, others), now)
         case Placed() as placed:
             wrong = validate(placed, request, state.cluster, nominated=state.nominated_against(entity))
             if wrong is not None:
@@ -74,7 +90,7 @@ def handle_verdict(state: SchedulerState, entity: QueuedEntity, evaluation: Eval
                     return handle_verdict(state, entity, beside, now)
                 fault = TreeFault(SCHEDULER_ERROR, f"the plan was refused: {wrong}")
                 return list(_reject(state, entity, fault, failure_hints(state, entity, evaluation), now))
-            return list(_place(state, entity, placed, now))
+            return list(_place(state, entity, request, placed, now))
         case Infeasible():
             decisions = preempt.post_filter(state, entity, request, now)
         case Undecided():
@@ -88,16 +104,28 @@ def handle_verdict(state: SchedulerState, entity: QueuedEntity, evaluation: Eval
 # --- success ---------------------------------------------------------------------------------------
 
 
-def _place(state: SchedulerState, entity: QueuedEntity, placed: Placed, now: float) -> Iterator[Decision]:
-    devices = choose_devices(state, placed.assignments)
+def _place(
+    state: SchedulerState, entity: QueuedEntity, request: GroupRequest, placed: Placed, now: float
+) -> Iterator[Decision]:
+    """Bind the pods of a placement that exist, and hold the seats of those that do not."""
+    existing = [one for one in placed.assignments if not held_seats.is_expected(state, one.uid)]
+    devices = choose_devices(state, existing)
     if isinstance(devices, str):
         fault = TreeFault(SCHEDULER_ERROR, f"the plan was refused: {devices}")
         yield from _reject(state, entity, fault, fault_hints(state, entity), now)
         return
     yield from preempt.cancel(state, entity)
-    yield from bind(state, [(entity, assignment) for assignment in placed.assignments], devices)
+    yield from bind(state, [(entity, assignment) for assignment in existing], devices)
     entity.set_outcome("Placed", "")
-    for member in state.members_of(entity) if entity.group is not None else ():
+    yield from held_seats.hold(state, entity, request, placed, now)
+    if not existing:
+        assert entity.group is not None
+        if entity.group.pending_below or held_seats.wants_seats(state, entity.group, now):
+            state.queue.add_unschedulable(entity, holding_hints(state, entity, request), now)
+        else:
+            enqueue.remove(state, entity.key)
+    left = entity.group is not None and entity.group.pending_below
+    for member in state.members_of(entity) if left else ():
         yield from report_pod(state, member, "there was no room for this pod beside the members that were placed")
 
 
@@ -126,7 +154,8 @@ def _fail(state: SchedulerState, entity: QueuedEntity, evaluation: Evaluation, n
     yield from clear_nominations(state, entity)
     if entity.group is not None:
         kept, running = reserve.text_of(state, entity.key), still_running(entity.group, state.config.profiles)
-        said = "; ".join(each for each in (kept, running) if each)
+        expected = expected_text(entity.group)
+        said = "; ".join(each for each in (kept, running, expected) if each)
         yield from report_groups(state, entity.group.subtree(), lambda group: _reason_of(group, reason, verdict, said))
         state.reservations.ask()
     text = message_of(verdict, entity.key)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from muster.api import types
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import event_handlers, pre_bind, preempt, reserve
+from muster.scheduler.cycle import event_handlers, held_seats, pre_bind, preempt, reserve
 from muster.scheduler.cycle.binding import bind, choose_devices
 from muster.scheduler.cycle.housekeeping import housekeeping, next_due
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
@@ -112,7 +112,7 @@ class Scheduler:
 
     def _schedule(self, entity: QueuedEntity, now: float) -> list[Decision]:
         batch = [entity]
-        if entity.member is not None and not self.state.nominations:
+        if entity.member is not None and self.state.nominations.all_held:
             batch = self._batch(entity)
         by_timer = [one for one in batch if one.by_timer and one.hints.holder is None]
         decisions = self._place_batch(batch, now) if len(batch) > 1 else schedule_one(self.state, entity, now)
@@ -132,15 +132,17 @@ class Scheduler:
                 break
             if entity.woken != first.woken:  # what waits may have its turn in between
                 break
-            if state.reservations and self._kept_from(entity) != kept:
+            if self._kept_from(entity) != kept:
                 break
             state.queue.pop()
             batch.append(entity)
         return batch
 
     def _kept_from(self, entity: QueuedEntity) -> tuple[int, float | None]:
-        """What decides which reserved seats a pod must not take."""
-        return (entity.priority, self.state.longest_run(entity)) if self.state.reservations else (0, None)
+        """What decides which held and reserved seats a pod must not take."""
+        if not self.state.reservations:
+            return (entity.priority if self.state.nominations else 0, None)
+        return entity.priority, self.state.longest_run(entity)
 
     def _place_batch(self, batch: list[QueuedEntity], now: float) -> list[Decision]:
         """Many entities, one pass: the same nodes as one by one, checked together."""
@@ -194,9 +196,17 @@ class Scheduler:
         """Take over the room that the conditions of groups say is kept; for answers about a cluster, without cycles."""
         reserve.adopt_said(self.state, now)
 
+    def adopt_held_seats(self, now: float) -> None:
+        """Hold the seats of members that do not exist yet; for answers about a cluster, without cycles."""
+        held_seats.adopt(self.state, now)
+
     def take_reservations(self) -> dict[str, int]:
         """What became of reservations since they were last taken."""
         return self.state.measurements.take_reservations()
+
+    def take_held_seats(self) -> dict[str, int]:
+        """What became of seats for expected members since they were last taken."""
+        return self.state.measurements.take_held()
 
     def pending(self) -> int:
         """How many pods wait."""

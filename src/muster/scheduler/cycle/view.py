@@ -6,15 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
+from muster.api.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest
 from muster.api.types import Pod
 from muster.scheduler.cache.arrays import Bools, Ids, Ints
+from muster.scheduler.cache.device_claims import Needs
 from muster.scheduler.cycle import reserve
+from muster.scheduler.devices.claim_request import ClaimRequest, claim_request
+from muster.scheduler.devices.device import DeviceId
 from muster.scheduler.groups.group import Group, Member
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
+from muster.scheduler.state.nominations import Nomination
 from muster.scheduler.state.reservations import Reservation
 from muster.scheduler.state.scheduler_state import SchedulerState
+
+MOST_CONSUMERS = 256
+"""As many pods as a node could ever serve with one claim each."""
 
 
 class QueueEntry(NamedTuple):
@@ -78,6 +87,11 @@ class SchedulerView:
         """The room that is kept for groups, those of groups that come first first."""
         return list(self._state.reservations)
 
+    def held_seats(self) -> list[Nomination]:
+        """The seats that are held for members of groups that do not exist yet, tree by tree."""
+        nominations = self._state.nominations
+        return [seat for key in nominations.holding() for seat in nominations.held(key)]
+
     def expected_start(self, entity: QueuedEntity) -> float | None:
         """When an entity will fit, as far as it is known when the pods in its way end."""
         return reserve.expected_start(self._state, entity)
@@ -133,6 +147,41 @@ class SchedulerView:
         """Of one resource, how much the pods on each node request."""
         row = self._cluster.row.get(resource)
         return self._cluster.used[row] if row is not None else None
+
+    def device_classes(self) -> list[str]:
+        """The names of the device classes."""
+        return sorted(self._cluster.devices.claims.classes)
+
+    def devices(self, device_class: str) -> tuple[Ints, Ints]:
+        """Per node, how many devices of a class it has, and how many of them are in use.
+
+        One that several nodes can use counts for the first of them.
+        """
+        devices, seen = self._cluster.devices, set[DeviceId]()
+        (way,) = self._one_device(device_class).requests[0]
+        kinds = devices.kinds.of(way) or frozenset[int]()
+        there, used = np.zeros((2, self._cluster.size), dtype=np.int64)
+        for slot in np.flatnonzero(self.nodes).tolist():
+            for pool in devices.nodes.pools(slot):
+                found = {device.id for device in pool.devices if device.twin in kinds} - seen
+                seen |= found
+                there[slot] += len(found)
+                used[slot] += sum(devices.usage.taken(device) for device in found)
+        return there, used
+
+    def device_seats(self, device_class: str) -> Ints:
+        """Per node, how many pods find one device of a class each."""
+        there, used = self.devices(device_class)
+        slots: list[int] = np.flatnonzero(self.nodes).tolist()
+        needs = Needs((self._one_device(device_class),))
+        seats = np.zeros(self._cluster.size, dtype=np.int64)
+        seats[slots] = self._cluster.device_room.most_each(needs, slots, MOST_CONSUMERS)
+        return np.where(there > 0, np.minimum(seats, np.maximum(there - used, 0)), 0)
+
+    def _one_device(self, device_class: str) -> ClaimRequest:
+        exactly = ExactDeviceRequest(device_class)
+        asked = DeviceClaim((DeviceRequest("asked", exactly),))
+        return claim_request(asked, self._cluster.devices.claims.classes)
 
     def seats(self, requests: Mapping[str, str]) -> Ints:
         """On each node, how many more pods with these requests would fit, by every plugin of the first profile."""

@@ -68,6 +68,7 @@ class NotAllocated:
     message: str
     decided: bool = True
     error: bool = False
+    claim: int = -1  # the claim that an error is about, by its position
 
 
 class _OutOfSteps(Exception):
@@ -89,7 +90,7 @@ def allocate(
     except _OutOfSteps:
         return NotAllocated(NO_SOLUTION, decided=False)
     except (SelectorError, _Unallocatable) as error:
-        return NotAllocated(str(error), error=True)
+        return NotAllocated(f"request {search.asking[1]}: {error}", error=True, claim=search.asking[0])
     if any(pool.fault == INVALID for pool in pools):
         return NotAllocated(INVALID_POOLS, error=True)
     return NotAllocated(NO_SOLUTION)
@@ -145,6 +146,7 @@ class _Search:
         self.consumed: dict[DeviceId, Counter[str]] = {}
         self.counters: Counter[CounterKey] = Counter()
         self._undo: list[tuple[bool, _Values]] = []
+        self.asking: tuple[int, str] = (-1, "")  # the claim and the request whose devices are looked at
         self._candidates: dict[Alternative, list[Device]] = {}
         # Claims that ask for the same may change places, so each takes what comes after what the one before it took.
         self._like = _last_equal(claims)
@@ -156,10 +158,10 @@ class _Search:
     def enough_devices(self) -> bool:
         """A necessary condition that takes no search: a device of its own for each one that a request must have."""
         wanted: list[list[Device]] = []
-        for _, ways in self.requests:
+        for claim, ways in self.requests:
             if any(way.takes_all or way.admin_access for way in ways):
                 continue
-            found = {device.id: device for way in ways for device in self._candidates_of(way)}
+            found = {device.id: device for way in ways for device in self._candidates_of(claim, way)}
             if not any(device.shareable for device in found.values()):
                 free = [device for device in found.values() if not self._in_use(device.id)]
                 wanted += [free] * min(way.count for way in ways)
@@ -195,7 +197,7 @@ class _Search:
             if way.takes_all:
                 yield self._take_all(position, claim, way)
             elif len(self.picks[claim]) + way.count <= MOST_RESULTS:
-                yield self._pick(position, claim, way, self._candidates_of(way), start, way.count)
+                yield self._pick(position, claim, way, self._candidates_of(claim, way), start, way.count)
 
     def _pick(
         self, position: int, claim: int, way: Alternative, candidates: list[Device], start: int, missing: int
@@ -225,11 +227,10 @@ class _Search:
 
     def _take_all(self, position: int, claim: int, way: Alternative) -> _Choice:
         """Take every device that matches; each must be usable."""
+        self.asking = (claim, way.name)
         for pool in self.pools:
             if pool.fault:
-                raise _Unallocatable(
-                    f"request {way.name}: asks for all devices, but resource pool {pool.name} {pool.fault}"
-                )
+                raise _Unallocatable(f"asks for all devices, but resource pool {pool.name} {pool.fault}")
         devices = self._matching(way)
         if not devices or len(self.picks[claim]) + len(devices) > MOST_RESULTS:
             return
@@ -258,9 +259,10 @@ class _Search:
             and self._consumption(way, device) is not None
         ]
 
-    def _candidates_of(self, way: Alternative) -> list[Device]:
+    def _candidates_of(self, claim: int, way: Alternative) -> list[Device]:
         found = self._candidates.get(way)
         if found is None:
+            self.asking = (claim, way.name)
             found = [device for device in self._matching(way) if tolerates_all(way.tolerations, device.taints)]
             self._candidates[way] = found
         return found

@@ -22,6 +22,8 @@ from muster.api.devices import (
     ExactDeviceRequest,
 )
 
+_SHOWN = 120  # characters of an expression that messages repeat
+
 
 class ClaimError(Exception):
     """A claim that can be allocated nowhere, because of the claim or its classes."""
@@ -36,12 +38,11 @@ class Selector:
     position: int
 
     def __str__(self) -> str:
-        """Where it is written, as messages say it; the claim's name comes before this for a selector of a request."""
-        return (
-            f"class {self.device_class}: selector #{self.position}"
-            if self.device_class
-            else f"selector #{self.position}"
-        )
+        """Where it is written, and what, as messages say it."""
+        where = f"class {self.device_class}: " if self.device_class else ""
+        text = " ".join(self.expression.split())
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        return f"{where}selector #{self.position} ({shown})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     rules: tuple[Rejection, ...] = ()
     holders: tuple[Holder, ...] = ()
     held_in: str = ""
+    devices: tuple[str, ...] = ()  # what its claims find in the cluster, a sentence each
     preemption: str = ""
     reservation: str = ""  # room that is kept for it, or from it
     since: str = ""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from muster.api import groups as api
 from muster.api import types
+from muster.scheduler.groups.expectation import NOTHING_EXPECTED, expectation_of
 from muster.scheduler.groups.group import PENDING, RUNNING, SUCCEEDED, Group, Member, Traits
 from muster.scheduler.interface.keys import EntityKey
 
@@ -51,6 +52,7 @@ class Forest:
         self._refer(group, obj)
         group.obj = obj
         group.minimum = minimum_of(obj)
+        group.expectation = expectation_of(obj)
         if was_other:
             group.scheduled_once = False
         group.scheduled_once = group.scheduled_once or _was_scheduled(obj)
@@ -77,6 +79,7 @@ class Forest:
             return None
         self._refer(group, None)
         group.obj = None
+        group.expectation = NOTHING_EXPECTED
         group.scheduled_once = False
         self._link(group, None)
         group.recount()

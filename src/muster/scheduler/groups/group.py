@@ -4,7 +4,8 @@ Whether a tree has its quorum, whether a member is gated, what is bound and how 
 one pod changes in O(depth), whatever the size of the group and of its tree.
 
 What counts: pending and running members. Terminating and Failed pods never count; members that
-Succeeded count only for a group that was scheduled once, so that a completing gang is not a broken one.
+Succeeded count only for a group that was scheduled once, so that a completing gang is not a broken one. Members that
+do not exist yet, but that the group expects (`groups.expectation`), count as far as the minimum lacks them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from muster.api import groups as api
 from muster.api import types
 from muster.scheduler.framework.shape import Shape
+from muster.scheduler.groups.expectation import NOTHING_EXPECTED
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
 
 Traits = tuple[str, int, str]  # schedulerName, priority, preemptionPolicy: must agree within a tree
@@ -105,6 +107,7 @@ class GroupCounts(NamedTuple):
     leaves_below_minimum: int = 0  # PodGroups in the subtree that are bound below their minimum
     leaves_bound: int = 0  # PodGroups in the subtree with a bound member
     leaves_confirmed: int = 0  # the same without binds in flight
+    expecting: int = 0  # members in the subtree that do not exist yet and are expected
 
 
 class Group:
@@ -115,6 +118,7 @@ class Group:
         "children",
         "counts",
         "cyclic",
+        "expectation",
         "finished",
         "foreign",
         "foreign_below",
@@ -144,6 +148,7 @@ class Group:
         self.running: dict[str, Member] = {}
         self.foreign: dict[str, Member] = {}  # pending pods that another scheduler places
         self.finished: set[str] = set()  # uids that Succeeded
+        self.expectation = NOTHING_EXPECTED  # which members will come
         self.traits: Counter[Traits] = Counter()  # of the pods in this subtree
         self.minimum = 1
         self.counts = GroupCounts()  # what it adds to its parent
@@ -175,6 +180,16 @@ class Group:
     @property
     def known(self) -> int:
         return len(self.pending) + self.bound
+
+    @property
+    def expecting(self) -> int:
+        """Members that the minimum lacks, that do not exist and that will come. A gated pod is as good as missing."""
+        total = self.expectation.total
+        if not total:
+            return 0
+        here = len(self.pending) - self.gated
+        lacking = min(total - here - len(self.running) - len(self.finished), self.minimum - here - self.bound)
+        return max(0, lacking)
 
     @property
     def topology(self) -> str | None:
@@ -255,7 +270,8 @@ class Group:
             )
         bound = self.bound
         confirmed = bound - self.unconfirmed
-        admissible = exists and len(self.pending) + bound >= minimum
+        expecting = self.expecting if self.expectation.total else 0
+        admissible = exists and len(self.pending) + bound + expecting >= minimum
         return (
             admissible,
             admissible and bool(self.pending),
@@ -264,6 +280,7 @@ class Group:
             0 < bound < minimum,
             bound > 0,
             confirmed > 0,
+            expecting,
         )
 
     def set_scheduled_once(self) -> None:
@@ -281,8 +298,9 @@ class Group:
     def subtree(self) -> Iterator[Group]:
         """This group and everything below it, parents first, children by age and name."""
         yield self
-        for child in self.ordered_children():
-            yield from child.subtree()
+        if self.children:
+            for child in self.ordered_children():
+                yield from child.subtree()
 
     def leaves(self) -> Iterator[Group]:
         return (group for group in self.subtree() if group.is_leaf)

@@ -37,6 +37,9 @@ def find_fault(top: Group, forest: Forest) -> TreeFault | None:
 
 def _layout_faults(top: Group, forest: Forest) -> Iterator[str]:
     groups = list(top.subtree())
+    if len(groups) == 1 and not top.cyclic:  # most are: nothing above or below to contradict
+        yield from _templates(groups, forest.workloads)
+        return
     yield from _cycles(groups)
     yield from _depth(top)
     yield from _one_workload(groups)

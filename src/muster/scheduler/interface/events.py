@@ -49,7 +49,7 @@ class ObjectDeleted(msgspec.Struct, frozen=True, tag="removed"):
     kind: str
     namespace: str
     name: str
-    uid: str = ""
+    uid: str
 
 
 class CacheSynced(msgspec.Struct, frozen=True, tag="synced"):

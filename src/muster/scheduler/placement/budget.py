@@ -61,10 +61,10 @@ class Budget:
             whole = whole.parent
         return whole
 
-    def pause_due(self) -> bool:
-        """Whether the slice is used up; asking so starts the next one."""
+    def pause_due(self, ahead: int = 0) -> bool:
+        """Whether the slice is used up, or so many steps more would use it up; if so, the next one starts."""
         whole = self._whole()
-        if not whole.slice_steps or whole.spent - whole._paused_at < whole.slice_steps:
+        if not whole.slice_steps or whole.spent - whole._paused_at + ahead < whole.slice_steps:
             return False
         whole._paused_at = whole.spent
         return True

@@ -77,8 +77,7 @@ def find_domains(
         if proposed is None:
             return filling.complete
         failed = False
-        used: list[int] = np.unique(proposed).tolist()
-        for domain in used:
+        for domain in sorted(set[int](proposed.tolist())):
             inside = frozenset(np.flatnonzero(proposed == domain).tolist())
             if (domain, inside) in packed:
                 continue

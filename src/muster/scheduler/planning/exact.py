@@ -83,7 +83,7 @@ Bound = tuple[tuple[int, ...], list[int], list[int]]  # weights, best of each cl
 def decide(instance: PackingInstance, budget: Budget) -> Pausing[Answer]:
     """Counts per type and node; or a dual certificate; or the record of a complete search; or that the budget ended."""
     before = budget.spent
-    patterns = pattern_table(instance, budget)
+    patterns = yield from pattern_table(instance, budget)
     if patterns is None:
         certificate = _coarse(instance)
         if certificate is not None:
@@ -94,6 +94,8 @@ def decide(instance: PackingInstance, budget: Budget) -> Pausing[Answer]:
     certificate = cover.certificate()
     if certificate is not None:
         return certificate
+    if budget.pause_due():
+        yield
     need = np.asarray(instance.preferred, dtype=np.int64)  # where a PodGroup may choose, those that it prefers
     answer = yield from _by_prices(cover, PriceSearch(patterns, need, budget))
     if answer is not None:
@@ -123,7 +125,7 @@ def _with_some_patterns(instance: PackingInstance, budget: Budget) -> Pausing[In
     """A packing in some of too many patterns; that there is none proves nothing."""
     need = np.asarray(instance.preferred, dtype=np.int64)
     for options in FEW_OPTIONS:
-        patterns = pattern_table(instance, budget, options)
+        patterns = yield from pattern_table(instance, budget, options)
         if budget.pause_due():
             yield
         prices = None
@@ -139,13 +141,15 @@ def _with_some_patterns(instance: PackingInstance, budget: Budget) -> Pausing[In
 
 def relax(instance: PackingInstance, budget: Budget) -> Pausing[Relaxed | DualCertificate | None]:
     """The patterns and prices of an instance, or the certificate that they are; nothing is packed."""
-    patterns = pattern_table(instance, budget)
+    patterns = yield from pattern_table(instance, budget)
     if patterns is None:
         return _coarse(instance)
     cover = _Cover(instance, patterns, budget)
     certificate = cover.certificate()
     if certificate is not None:
         return certificate
+    if budget.pause_due():
+        yield
     prices = yield from PriceSearch(patterns, np.asarray(instance.preferred, dtype=np.int64), budget).run(LAST_LEVEL)
     if prices is None:
         return None
@@ -206,7 +210,7 @@ class _Cover:
 
     def weigh(self, weights: Ints) -> DualCertificate | None:
         """The certificate that weights are; else they are one more bound for the complete search."""
-        self.budget.spend_cells(self.patterns.cells)
+        self.budget.spend_cells(3 * self.patterns.cells)
         best: list[int] = self.patterns.best(self.patterns.table @ weights).tolist()
         sizes: list[int] = self.patterns.sizes.tolist()
         # Amounts of thousands of nodes can exceed 64 bits together.

@@ -6,6 +6,7 @@ Each attempt is a handful of array passes. An attempt that fails proves nothing;
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,27 +18,32 @@ from muster.scheduler.planning.packing_instance import PackingInstance
 Floats = NDArray[np.float64]
 
 
+MOST_ORDERS = 4  # of types
+
+
 TYPE_COST = 2  # steps for one type in one attempt
 
 
-def pack(instance: PackingInstance, budget: Budget) -> Ints | None:
-    """Counts per type and node that solve the instance, or None when no attempt succeeds."""
+def pack(instance: PackingInstance, budget: Budget, orders: int = MOST_ORDERS) -> Ints | None:
+    """Counts per type and node that solve the instance, or None when no attempt in so many orders succeeds."""
     start = np.zeros((instance.types, len(instance.nodes)), dtype=np.int64)
     if not instance.types:
         return start
     # Where PodGroups may choose, first the pods that they prefer.
     for limits in [instance.preferred, instance.counts] if instance.needs else [instance.counts]:
-        placed = finish(instance, start, limits, budget)
+        placed = finish(instance, start, limits, budget, orders)
         if placed is not None:
             return placed
     return None
 
 
-def finish(instance: PackingInstance, start: Ints, limits: Sequence[int], budget: Budget) -> Ints | None:
+def finish(
+    instance: PackingInstance, start: Ints, limits: Sequence[int], budget: Budget, orders: int = MOST_ORDERS
+) -> Ints | None:
     """Place what `start` leaves unplaced, at most `limits` of each type, beside what it places already."""
     free = instance.free - instance.requests.T @ start
     scale = np.maximum(instance.free.sum(axis=1), 1).astype(np.float64)
-    for order in _orders(instance, free, scale):
+    for order in islice(_orders(instance, free, scale), orders):
         for tight in (True, False):
             if not budget.spend(TYPE_COST * instance.types):
                 return None

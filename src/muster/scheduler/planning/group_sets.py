@@ -7,8 +7,10 @@ where room is scarce, that leaves few sets to most domains.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.planning.domain_rows import DomainRows
@@ -31,13 +33,13 @@ class GroupSets:
     """Sets of groups, each for one domain of a kind; those of one kind are neighbours, the kinds in order."""
 
     domain: Ints  # [set], the kind of the domain
-    counts: Ints  # [set, kind of group]
+    counts: NDArray[np.signedinteger[Any]]  # [set, kind of group]
     left: Ints  # [set, row]: what the domain has left
 
     def __len__(self) -> int:
         return len(self.domain)
 
-    def only(self, chosen: Mask | Ints) -> GroupSets:
+    def only(self, chosen: Mask | Ints | slice) -> GroupSets:
         return GroupSets(self.domain[chosen], self.counts[chosen], self.left[chosen])
 
     def best(self, penalty: Ints, most: int) -> GroupSets:
@@ -55,12 +57,14 @@ class GroupSets:
         """Those that also obey the rows that are new, and that were not ruled out since."""
         known = self.left.shape[1]
         added = rows.room[self.domain, known:] - self.counts @ rows.load[:, known:]
-        sets = GroupSets(self.domain, self.counts, np.hstack((self.left, added)))
-        sets = sets.only(np.flatnonzero((added >= 0).all(axis=1)))
+        usable: Mask = np.asarray(np.greater_equal(added, 0).all(axis=1), dtype=np.bool_)
         for domain, ruled_out in enumerate(rows.ruled_out):
-            for each in ruled_out:
-                sets = sets.only((sets.domain != domain) | (sets.counts != each).any(axis=1))
-        return sets
+            if ruled_out:
+                start, stop = np.searchsorted(self.domain, (domain, domain + 1))
+                equal = (self.counts[start:stop, None, :] == np.array(ruled_out)).all(axis=2).any(axis=1)
+                usable[start:stop] &= ~equal
+        chosen = np.flatnonzero(usable)
+        return GroupSets(self.domain[chosen], self.counts[chosen], np.hstack((self.left[chosen], added[chosen])))
 
 
 def together(parts: list[GroupSets], rows: DomainRows) -> GroupSets:
@@ -68,7 +72,7 @@ def together(parts: list[GroupSets], rows: DomainRows) -> GroupSets:
     none: Ints = np.zeros(0, dtype=np.int64)
     domain = np.concatenate([none, *(part.domain for part in parts)])
     order = np.argsort(domain, kind="stable")
-    counts = np.vstack([none.reshape(0, len(rows.load)), *(part.counts for part in parts)])
+    counts = np.vstack([none.reshape(0, len(rows.load)).astype(_dtype(rows)), *(part.counts for part in parts)])
     left = np.vstack([none.reshape(0, rows.load.shape[1]), *(part.left for part in parts)])
     return GroupSets(domain[order], counts[order], left[order])
 
@@ -107,7 +111,7 @@ def _enumerate(
     left, last = rows.room[domain][None, :], np.zeros(1, dtype=np.int64)
     found: list[tuple[Ints, Ints]] = []
     while len(left):
-        if not budget.spend_cells(2 * len(left) * max(1, len(usable))):
+        if not budget.spend_cells(4 * len(left) * max(1, len(usable))):
             return None
         enough = (left <= spare).all(axis=1)
         found.append((counts[enough], left[enough]))
@@ -118,7 +122,7 @@ def _enumerate(
             if not some:
                 return None
             parent, group = _least((counts @ cost[usable])[parent] + cost[usable][group], GROWTH * most, parent, group)
-        if not budget.spend_cells(2 * len(parent) * load.shape[1]):
+        if not budget.spend_cells(4 * len(parent) * load.shape[1]):
             return None
         after = left[parent] - load[group]
         fitting = np.flatnonzero(((after >= 0) & (after - ahead[group] <= spare)).all(axis=1))
@@ -134,12 +138,17 @@ def _enumerate(
 
 def _gathered(rows: DomainRows, domain: int, usable: Ints, found: list[tuple[Ints, Ints]]) -> GroupSets:
     narrow, left = np.vstack([counts for counts, _ in found]), np.vstack([rest for _, rest in found])
-    counts = np.zeros((len(narrow), len(rows.load)), dtype=np.int64)
+    counts = np.zeros((len(narrow), len(rows.load)), dtype=_dtype(rows))
     counts[:, usable] = narrow
     sets = GroupSets(np.full(len(counts), domain, dtype=np.int64), counts, left)
     for each in rows.ruled_out[domain]:
         sets = sets.only((sets.counts != each).any(axis=1))
     return sets
+
+
+def _dtype(rows: DomainRows) -> type[np.signedinteger[Any]]:
+    """Counts are small where groups differ, and their table is large."""
+    return np.int16 if int(rows.groups.max(initial=0)) < 1 << 14 else np.int64
 
 
 def _cost_of_groups(rows: DomainRows, waiting: Ints, prices: Ints | None) -> Ints:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.scheduler.placement.budget import Budget
+from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.planning.node_matrix import Ints
 from muster.scheduler.planning.packing_instance import PackingInstance
 
@@ -25,6 +25,9 @@ MOST_PARTIAL = 400_000  # partial patterns that are held at a time
 
 
 MOST_PATTERNS = 80_000
+
+
+PASSES_PER_TYPE = 2  # over the partial patterns, roughly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,14 +59,16 @@ class PatternTable:
         return self.table[int(self.starts[at]) : stop]
 
 
-def pattern_table(instance: PackingInstance, budget: Budget, options: int | None = None) -> PatternTable | None:
+def pattern_table(
+    instance: PackingInstance, budget: Budget, options: int | None = None
+) -> Pausing[PatternTable | None]:
     """The maximal patterns of an instance; None when there are too many or the budget ends.
 
     With `options`, only patterns that come from so many of the largest numbers of each type: a table that is not
     complete, from which nothing can be proven.
     """
     representatives, member_of, sizes = _classes(instance)
-    found = _enumerate(instance, representatives, budget, options)
+    found = yield from _enumerate(instance, representatives, budget, options)
     if found is None:
         return None
     classes, table = found
@@ -87,7 +92,7 @@ def _classes(instance: PackingInstance) -> tuple[Ints, Ints, Ints]:
 
 def _enumerate(
     instance: PackingInstance, representatives: Ints, budget: Budget, most_options: int | None
-) -> tuple[Ints, Ints] | None:
+) -> Pausing[tuple[Ints, Ints] | None]:
     """The class and the counts of every maximal pattern, the largest item types first."""
     requests, counts = instance.requests, np.asarray(instance.counts, dtype=np.int64)
     fits = instance.fits[:, representatives]
@@ -104,17 +109,21 @@ def _enumerate(
         if most_options is not None:
             options = np.minimum(options, most_options)
         total = int(options.sum())
-        if total > MOST_PARTIAL or not budget.spend_cells(total * (left.shape[1] + 2)):
+        if total > MOST_PARTIAL or not budget.spend_cells(PASSES_PER_TYPE * total * (left.shape[1] + 2)):
             return None
         parent = np.repeat(np.arange(len(options)), options)
         first = np.cumsum(options) - options
         count = most[parent] - (np.arange(total) - first[parent])
         classes, left, taken = classes[parent], left[parent] - count[:, None] * requests[at], taken[parent]
         taken[:, at] = count
+        if budget.pause_due():
+            yield
     maximal = np.ones(len(classes), dtype=bool)
     for at in order:
-        if not budget.spend_cells(left.size):
+        if not budget.spend_cells(2 * left.size):
             return None
+        if budget.pause_due():
+            yield
         maximal &= ~(fits[at, classes] & (taken[:, at] < counts[at]) & (left >= requests[at]).all(axis=1))
     if int(maximal.sum()) > MOST_PATTERNS:
         return None

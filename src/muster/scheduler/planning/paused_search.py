@@ -8,6 +8,7 @@ the same domains. `resumed_verdict` in `plan` does that; what it returns is vali
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -37,15 +38,25 @@ class PausedSearch:
         """Drop what the search holds."""
         self._search.close()
 
+    def _slots(self, placement: PartialPlacement) -> Ints:
+        """The slots that the nodes have now; -1 for those that are gone."""
+        cluster = placement.cluster
+        if self._names == tuple(cluster.names):
+            return np.arange(len(self._names), dtype=np.int64)
+        return np.array([cluster.index.get(name, -1) for name in self._names], dtype=np.int64)
+
     def apply(self, found: Found, placement: PartialPlacement) -> bool:
         """Place what was found on the cluster as it is now; False if a seat is gone and no other is there."""
-        index, left = placement.cluster.index, list[tuple[IdenticalPods, int]]()
-        # Shape by shape: what fits is computed anew whenever pods of another shape were placed.
-        for packed in sorted(found.packed, key=lambda packed: packed.pods.shape.id):
-            slots = np.array([index.get(self._names[slot], -1) for slot in map(int, packed.nodes)], dtype=np.int64)
-            missing = _place(placement, packed.pods, slots, packed.counts)
-            if missing:
-                left.append((packed.pods, missing))
+        left = list[tuple[IdenticalPods, int]]()
+        slot_of = self._slots(placement)
+        # Shape by shape: what fits is computed anew only when pods of another shape were placed.
+        ordered = sorted(found.packed, key=lambda packed: packed.pods.shape.id)
+        for shape, all_packed in groupby(ordered, key=lambda packed: packed.pods.shape):
+            seats = placement.trial.seats(shape)
+            for packed in all_packed:
+                missing = _place(placement, packed.pods, slot_of[packed.nodes], packed.counts, seats)
+                if missing:
+                    left.append((packed.pods, missing))
         for group, value in found.domains:
             placement.choose_domain(group, value)
         groups = {pods: leaf for leaf in leaves(self.request) for pods in leaf.identical}
@@ -58,11 +69,12 @@ class PausedSearch:
         return True
 
 
-def _place(placement: PartialPlacement, pods: IdenticalPods, slots: Ints, counts: Ints) -> int:
-    """Place pods where they still fit; how many of them do not."""
-    fitting = np.where(slots >= 0, np.minimum(counts, placement.trial.seats(pods.shape)[slots]), 0)
+def _place(placement: PartialPlacement, pods: IdenticalPods, slots: Ints, counts: Ints, seats: Ints) -> int:
+    """Place pods where `seats` are left, which become fewer; how many of them do not fit."""
+    fitting = np.where(slots >= 0, np.minimum(counts, seats[slots]), 0)
     used = np.flatnonzero(fitting > 0)
     placement.place_counts(pods, slots[used], fitting[used])
+    seats[slots[used]] -= fitting[used]
     return int(counts.sum() - fitting[used].sum())
 
 

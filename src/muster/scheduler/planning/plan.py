@@ -169,10 +169,8 @@ class _Planner:
         if claims:
             self._pausing = False
             placed = claims.place(lambda: self._place_minimum(request, search))
-            if not claims.complete or self._incomplete:
-                self._last = NotFound(complete=False)
-            elif claims.tried:
-                self._last = NotFound(complete=True)
+            if claims.tried:
+                self._last = NotFound(complete=claims.complete and not self._incomplete)
         else:
             placed = self._place_minimum(request, search)
         if not placed:

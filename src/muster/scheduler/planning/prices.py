@@ -41,13 +41,16 @@ REFUTED = 1.0 - 1e-4  # the worth of all nodes, of which 1 is needed: rounding t
 MOST_NEWTON_STEPS = 10  # at one level
 
 
-CLOSE_ENOUGH = 1e-3  # what a step may still gain, relative to the smoothing
+CLOSE_ENOUGH, ON_THE_WAY = 1e-3, 0.5  # what a step may still gain, relative to the smoothing
 
 
 NEAR, FAR_BELOW = 10.0, 40.0  # patterns that lose so many times the smoothing have no share
 
 
 PASSES_PER_STEP = 5  # over the table, roughly
+
+
+STEP_COST = 1  # of one of Newton's steps beside its passes
 
 
 MOST_HALVINGS = 10
@@ -89,6 +92,8 @@ class PriceSearch:
         """The prices after some level; None if nothing is needed or the budget ends."""
         if not len(self.wanted) or not len(self.shares):
             return None
+        if self.budget.pause_due():
+            yield
         while self._level <= last and self._least >= REFUTED:
             if not self._minimise():
                 return None
@@ -103,13 +108,14 @@ class PriceSearch:
         patterns, level, columns = self.patterns, self._level, self.columns
         smoothing = 0.5**level / self._nodes
         problem = _Smoothed(patterns, self._near, columns.only(self._near), smoothing)
-        if not problem.minimise(self._start(), self.budget) or not self.budget.spend_cells(2 * columns.cells):
+        close = CLOSE_ENOUGH if level in (ROUNDING_LEVEL, LAST_LEVEL) else ON_THE_WAY
+        if not problem.minimise(self._start(), close, self.budget) or not self.budget.spend_cells(2 * columns.cells):
             return False
         values = columns.values(problem.point)
         dearest = patterns.best(values)
         loss = dearest[patterns.class_of] - values
-        close = loss <= NEAR * smoothing
-        if level > SELECTION_LEVEL and np.count_nonzero(close) > np.count_nonzero(close[self._near]):
+        dear = loss <= NEAR * smoothing
+        if level > SELECTION_LEVEL and np.count_nonzero(dear) > np.count_nonzero(dear[self._near]):
             self._near = np.arange(len(values))  # the point moved further than expected: this level again
             self._before = self._point
             return True
@@ -140,10 +146,12 @@ def _extreme(patterns: PatternTable, columns: PatternColumns, types: int, budget
     """Of many patterns, those that are dearest in their class at some simple prices: enough to begin with."""
     units = np.eye(types)
     points = np.vstack((np.ones(types), units, 1 - units, *(units[at] + units[at + 1 :] for at in range(types - 1))))
-    budget.spend_cells(columns.cells * len(points))
-    values = columns.values(points.T)
-    dearest = np.maximum.reduceat(values, patterns.starts)[patterns.class_of]
-    return np.flatnonzero((values >= dearest).any(axis=1))
+    budget.spend_cells((columns.cells + 3 * len(patterns.table)) * len(points))
+    extreme = np.zeros(len(patterns.table), dtype=bool)
+    for point in points:
+        values = columns.values(point)
+        extreme |= values >= patterns.best(values)[patterns.class_of]
+    return np.flatnonzero(extreme)
 
 
 class _Smoothed:
@@ -159,13 +167,13 @@ class _Smoothed:
         self.shares: Floats = np.zeros(0)
         self.value = 0.0
 
-    def minimise(self, point: Floats, budget: Budget) -> bool:
+    def minimise(self, point: Floats, close: float, budget: Budget) -> bool:
         """Newton's method from a point; False if the budget ends."""
         self._move_to(point)
         for _ in range(MOST_NEWTON_STEPS):
-            if not budget.spend_cells(self.columns.cells * PASSES_PER_STEP):
+            if not budget.spend(STEP_COST) or not budget.spend_cells(self.columns.cells * PASSES_PER_STEP):
                 return False
-            if self._step() < CLOSE_ENOUGH * self.smoothing:
+            if self._step() < close * self.smoothing:
                 break
         return True
 
@@ -190,7 +198,7 @@ class _Smoothed:
         taken = self.shares * self.sizes[self.class_of]
         gradient = self.sizes @ means - smoothing / point
         hessian = (self.columns.products(taken) - means.T @ (means * self.sizes[:, None])) / smoothing
-        hessian[np.diag_indices_from(hessian)] += smoothing / point**2 + 1e-9
+        hessian.ravel()[:: len(point) + 1] += smoothing / point**2 + 1e-9
         direction = _descent(gradient, hessian)
         falling = direction < 0
         length = min(1.0, 0.9 * float((point[falling] / -direction[falling]).min(initial=np.inf)))

@@ -28,6 +28,9 @@ NEAREST = 5  # domains that are described
 MOST_CHILDREN = 8  # failed children of one group that are described; after so many the others are not tried
 
 
+MOST_WORK = 1_000  # of greedy placement, in steps, after which no further child is described
+
+
 MOST_PLACED = 200  # dependent pods that are placed one by one to see what is then short
 
 
@@ -38,6 +41,7 @@ class ShortageFinder:
         self.greedy = greedy
         self.placement = greedy.placement
         self._within = ("", "")  # the enclosing domain that is being described
+        self._enough = greedy.work + MOST_WORK
 
     # --- what is short ---------------------------------------------------------------------------
 
@@ -178,7 +182,12 @@ class ShortageFinder:
             failed.append(child)
             if len(failed) == MOST_CHILDREN:
                 break
-        return [shortage for child in failed for shortage in self.shortages(child, nodes)], count
+        described: list[Shortage] = []
+        for child in failed:
+            if described and self.greedy.work > self._enough:
+                break
+            described += self.shortages(child, nodes)
+        return described, count
 
     # --- proofs ----------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, open_leaves
 from muster.scheduler.planning.domain_search import Competing, Refuted, find_domains, needed_leaves
 from muster.scheduler.planning.exact import BudgetSpent, DualCertificate, Relaxed, decide, relax
-from muster.scheduler.planning.first_fit import pack
-from muster.scheduler.planning.node_matrix import NodeMatrix, NodeSet
+from muster.scheduler.planning.first_fit import MOST_ORDERS, pack
+from muster.scheduler.planning.node_matrix import Ints, NodeMatrix, NodeSet
 from muster.scheduler.planning.packing_instance import PackedPods, PackingInstance, ScopedRequest
 from muster.scheduler.planning.pruning import DomainBounds, DomainSymmetry, Task
 
@@ -33,7 +33,16 @@ STATE_COST = 3
 INSTANCE_COST = 5
 
 
+PODS_PER_STEP = 16  # when a placement is applied
+
+
+DESCRIBING = 1_000  # steps, roughly, for what is said about a search that found nothing
+
+
 DEEPEST = 250  # decisions one after the other
+
+
+ORDERS_IN_DOMAIN = 1  # of types, before the groups of a domain are packed by prices
 
 
 MOST_ASSIGNMENTS = 8  # sets of competing groups for which domains are searched together
@@ -80,6 +89,7 @@ class TreeSearch:
     _alone: dict[tuple[object, NodeSet], bool] = field(default_factory=dict[tuple[object, NodeSet], bool])
     _able: dict[object, list[tuple[int, NodeSet]]] = field(default_factory=dict[object, list[tuple[int, NodeSet]]])
     _seat_sums: dict[tuple[Shape, NodeSet], int] = field(default_factory=dict[tuple[Shape, NodeSet], int])
+    _domain_seats: dict[object, Ints] = field(default_factory=dict[object, Ints])
     _numbers: dict[object, int] = field(default_factory=dict[object, int])
     _failed: set[object] = field(default_factory=set[object])
     _packed: dict[object, Packing | None] = field(default_factory=dict[object, Packing | None])
@@ -102,6 +112,8 @@ class TreeSearch:
             return NotFound(complete=True, certificate=refuted, relaxed=True)
         scoped = yield from self._run(((request, nodes, False),), (), domains)
         if scoped is None:
+            if self.budget.pause_due(DESCRIBING):
+                yield
             return NotFound(not self.gave_up, False, self.certificate, self.classes, self.tried_domains)
         packed: list[PackedPods] = []
         for part in _components(scoped):
@@ -109,6 +121,9 @@ class TreeSearch:
             if pods is None:
                 return NotFound(False, tried_domains=self.tried_domains)
             packed += pods
+        # What was found is applied at once, which is work too.
+        if self.budget.pause_due(len(packed) + sum(int(each.counts.sum()) for each in packed) // PODS_PER_STEP):
+            yield
         return Found(packed, domains, _satisfied(request, {part.request for part in scoped}))
 
     # --- decisions -------------------------------------------------------------------------------
@@ -238,14 +253,31 @@ class TreeSearch:
         key = (request.signature, nodes)
         known = self._able.get(key)
         if known is None:
-            found = self.matrix.domains(nodes, request.topology)
+            found = list(self.matrix.domains(nodes, request.topology).items())
+            if isinstance(request, PodGroupRequest):
+                able = np.flatnonzero(self._seats_in_domains(request, nodes) >= request.need).tolist()
+                found = [found[at] for at in able]
             pinned = self.matrix.value_id(request.topology, request.pin) if request.pin is not None else None
             known = self._able[key] = [
                 (value, domain)
-                for value, domain in found.items()
-                if (pinned is None or value == pinned) and self._may_hold(request, domain)
+                for value, domain in found
+                if (pinned is None or value == pinned)
+                and (isinstance(request, PodGroupRequest) or self._may_hold(request, domain))
             ]
         return known
+
+    def _seats_in_domains(self, request: PodGroupRequest, nodes: NodeSet) -> Ints:
+        """For each domain of a PodGroup's key, how many of its pods fit by counting each shape alone."""
+        domains = self.matrix.domains(nodes, request.topology).values()
+        total = np.zeros(len(domains), dtype=np.int64)
+        for pods in request.identical:
+            key = (pods.shape, nodes, request.topology)
+            seats = self._domain_seats.get(key)
+            if seats is None:
+                counted = [self._seats(pods.shape, domain) for domain in domains]
+                seats = self._domain_seats[key] = np.array(counted, dtype=np.int64)
+            total += np.minimum(seats, pods.count)
+        return total
 
     # --- many groups, one key --------------------------------------------------------------------
 
@@ -303,7 +335,7 @@ class TreeSearch:
             return self._packed[key] is not None
         gave_up, certificate = self.gave_up, self.certificate
         self.gave_up, self.certificate = False, None
-        packing = yield from self._pack(part, steps)
+        packing = yield from self._pack(part, steps, ORDERS_IN_DOMAIN)
         undecided, refuted = self.gave_up, self.certificate
         self.gave_up, self.certificate = gave_up, certificate
         if undecided:
@@ -383,10 +415,12 @@ class TreeSearch:
             self._packed[key] = yield from self._pack(part)
         return self._packed[key] is not None
 
-    def _pack(self, part: tuple[ScopedRequest, ...], steps: int | None = None) -> Pausing[Packing | None]:
+    def _pack(
+        self, part: tuple[ScopedRequest, ...], steps: int | None = None, orders: int = MOST_ORDERS
+    ) -> Pausing[Packing | None]:
         self.budget.spend(INSTANCE_COST)
         instance = PackingInstance(self.matrix, part)
-        placed = pack(instance, self.budget)
+        placed = pack(instance, self.budget, orders)
         if placed is not None:
             return part, instance.packed(placed)
         if self.budget.pause_due():

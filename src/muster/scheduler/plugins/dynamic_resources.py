@@ -12,6 +12,7 @@ import numpy as np
 
 from muster.scheduler.cache.arrays import Bools, Ints, Slots
 from muster.scheduler.cache.cluster import Cluster
+from muster.scheduler.cache.device_claims import Needs
 from muster.scheduler.devices.allocator import NotAllocated
 from muster.scheduler.framework.plugin import DependsOn, FilterStatus, Plugin
 from muster.scheduler.framework.shape import Shape
@@ -78,8 +79,19 @@ class DynamicResources(Plugin):
                 known[key] = room.refusal(needs, slot), room.fits_unused(needs, slot)
             found, fits_unused = known[key]
             unresolvable = found.error or not fits_unused
-            by_message.setdefault(found.message, []).append((slot, unresolvable))
+            message = _with_claim(shape, cluster, needs, found)
+            by_message.setdefault(message, []).append((slot, unresolvable))
         for message, found in by_message.items():
             rejected = np.array([slot for slot, _ in found], dtype=np.int64)
             never = np.array([unresolvable for _, unresolvable in found], dtype=np.bool_)
             yield FilterStatus(message, rejected, never, self.name)
+
+
+def _with_claim(shape: Shape, cluster: Cluster, needs: Needs, found: NotAllocated) -> str:
+    """The message, with the claim that it is about: by its name, or by the pod's entry that it was made for."""
+    if not found.error or found.claim < 0:
+        return found.message
+    shared = [f"claim {namespace}/{name}" for namespace, name in cluster.devices.open_keys(needs)]
+    own = [f'claim "{entry.name}"' for entry in cluster.devices.claims.own_entries(shape.pod)]
+    names = [*shared, *own]
+    return f"{names[found.claim]}: {found.message}" if found.claim < len(names) else found.message

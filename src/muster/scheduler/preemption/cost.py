@@ -77,6 +77,26 @@ class EvictionCost:
             -sum(seconds(start) for victim in new for start in victim.starts),
         )
 
+    def cost_of(self, victims: VictimTable, chosen: Iterable[int]) -> Cost:
+        """`cost` of some victims of a table, by number."""
+        ordered = sorted(chosen)
+        if self.allowed:
+            return self.cost([victims[number] for number in ordered])
+        numbers = np.array(ordered, dtype=np.int64)
+        new = numbers[~victims.marked[numbers]]
+        lost: dict[EntityKey, int] = {}
+        for number in new.tolist():
+            for key, count in victims.losses(number):
+                lost[key] = lost.get(key, 0) + count
+        return (
+            0,
+            int(victims.priority[new].max(initial=NOTHING_EVICTED)),
+            self._broken_by(lost.items()),
+            len(new),
+            int(victims.sizes[new].sum()),
+            -float(victims.start_sum[new].sum()),
+        )
+
     def violations(self, victims: Iterable[Victim]) -> int:
         """Pods evicted beyond what their budgets allow."""
         if not self.allowed:

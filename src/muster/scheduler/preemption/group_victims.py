@@ -50,8 +50,9 @@ class GroupVictims:
         if len(domains) == 1:
             return self._inside(request, selection, domains[0])
         found = [self._inside(request, selection.copy(), domain) for domain in self._promising(request, domains)]
-        cost = self.supply.cost.cost
-        return min((one for one in found if one is not None), key=lambda one: cost(one.victims()), default=None)
+        supply = self.supply
+        possible = (one for one in found if one is not None)
+        return min(possible, key=lambda one: supply.cost.cost_of(supply.victims, one.chosen), default=None)
 
     def _seats_wanted(self, request: GroupRequest) -> int:
         if isinstance(request, PodGroupRequest):

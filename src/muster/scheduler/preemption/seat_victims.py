@@ -18,6 +18,9 @@ from muster.scheduler.preemption.cost import NOTHING_EVICTED
 from muster.scheduler.preemption.supply import UNLIMITED, Amounts, CountableShape, RowRequests
 from muster.scheduler.preemption.victim_selection import VictimSelection
 
+MANY_VICTIMS = 32  # from which on what each of them is needed for is computed for all at once
+
+
 CostPerSeat = tuple[float, int, float, float, float, float]
 
 
@@ -46,12 +49,11 @@ class SeatVictims:
         before = set(self.selection.chosen)
         available = self._available()
         if self._seats_without(available) <= wanted:  # there is nothing to choose
-            numbers = np.flatnonzero(available).tolist()
-            for number in numbers:
-                self.selection.evict(number)
+            numbers = np.flatnonzero(available)
+            self.selection.evict_all(numbers)
             for slot in self._slots:
                 self._recount(slot)
-            self.reprieve(numbers)
+            self.reprieve(numbers.tolist())
             return self.total >= wanted
         self._push_all(available)
         while self.total < wanted:
@@ -265,11 +267,26 @@ class SeatVictims:
     def reprieve(self, numbers: Collection[int]) -> None:
         """Take back the choice of every one of these victims that is not needed, the most expensive first."""
         costs = self.supply.costs
-        for number in sorted(numbers, key=lambda number: (costs[number][:2], number), reverse=True):
-            if self.total - self._seats_lost(number) >= self.wanted:
+        ordered = sorted(numbers, key=lambda number: (costs[number][:2], number), reverse=True)
+        lost = self._seats_lost_by_all(ordered) if len(ordered) >= MANY_VICTIMS else None
+        for at, number in enumerate(ordered):
+            if self.total - (self._seats_lost(number) if lost is None else lost[at]) >= self.wanted:
                 self.selection.reprieve(number)
+                lost = None  # the others may lose more or less beside it
                 for slot, _ in self.supply.freed_by(number):
                     self._recount(slot)
+
+    def _seats_lost_by_all(self, numbers: Sequence[int]) -> list[int]:
+        """`_seats_lost` of several victims, each by itself."""
+        supply, victims = self.supply, np.array(numbers, dtype=np.int64)
+        parts = supply.parts_of_all(victims)
+        sizes = supply.parts_of[victims + 1] - supply.parts_of[victims]
+        slots, free = supply.part_slot[parts], self.selection.all_free()
+        room = np.full(len(parts), UNLIMITED, dtype=np.int64)
+        for row, request in self.requests:
+            room = np.minimum(room, (free[row, slots] - supply.part_amounts[parts, row]) // request)
+        lost = np.where(self._nodes[slots], np.array(self.seats, dtype=np.int64)[slots] - np.maximum(room, 0), 0)
+        return np.bincount(np.repeat(np.arange(len(victims)), sizes), lost, len(victims)).astype(np.int64).tolist()
 
     def _seats_lost(self, number: int) -> int:
         """Seats that vanish if a victim is reprieved."""

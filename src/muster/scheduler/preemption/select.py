@@ -210,8 +210,7 @@ class _Selector:
         for domain in domains:
             if int(seats[domain].sum()) >= count:
                 other = VictimSelection(self.supply)
-                for number in chosen:
-                    other.evict(number)
+                other.evict_all(np.array(chosen, dtype=np.int64))
                 seat_victims = SeatVictims(other, shape, domain)
                 seat_victims.select(count)
                 seat_victims.reprieve(chosen)

@@ -163,6 +163,12 @@ class NodeSupply:
         parts = slice(self._first_part[number], self._first_part[number + 1])
         return zip(self._slots[parts], self._amounts[parts], strict=True)
 
+    def parts_of_all(self, numbers: Ints) -> Ints:
+        """The parts of several victims."""
+        first = self.parts_of[numbers]
+        sizes = self.parts_of[numbers + 1] - first
+        return np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+
     def is_spread(self, number: int) -> bool:
         """Whether a victim has pods on several nodes."""
         return self._first_part[number + 1] - self._first_part[number] > 1

@@ -57,6 +57,26 @@ class VictimSelection:
         """Choose a victim; whether its gang's other members cost something else from now on."""
         return self._change(number, 1)
 
+    def evict_all(self, numbers: Ints) -> None:
+        """Choose several victims that are not chosen yet."""
+        supply, chosen = self.supply, list[int](numbers.tolist())
+        self.chosen.update(chosen)
+        parts = supply.parts_of_all(numbers)
+        if self.slots is not None:
+            parts = parts[np.asarray(self.slots)[supply.part_slot[parts]]]
+        freed = np.zeros_like(supply.free)
+        np.add.at(freed.T, supply.part_slot[parts], supply.part_amounts[parts])
+        for slot in np.flatnonzero(np.bincount(supply.part_slot[parts])).tolist():
+            self._free[slot] = [
+                have + more for have, more in zip(self.free(slot), freed[:, slot].tolist(), strict=True)
+            ]
+        for number in chosen if supply.cost.allowed else ():
+            if not supply.marked[number]:
+                for budget, pods in supply.cost.disruptions(supply.victims[number]).items():
+                    self.disrupted[budget] = self.disrupted.get(budget, 0) + pods
+        for gang in (gang for gang in map(supply.gang_of.__getitem__, chosen) if gang >= 0):
+            self.lost[gang] = self.lost.get(gang, 0) + 1
+
     def reprieve(self, number: int) -> None:
         """Take back the choice of a victim."""
         self._change(number, -1)

@@ -70,6 +70,8 @@ class VictimTable(Sequence[Victim]):
         priority: Ints,
         marked: Bools,
         started: npt.NDArray[np.float64],
+        start_sum: npt.NDArray[np.float64],
+        sizes: Ints,
         groups: list[Group],
         group_of: Ints,
         footprints: list[Footprint],
@@ -80,6 +82,8 @@ class VictimTable(Sequence[Victim]):
         self.priority = priority
         self.marked = marked
         self.started = started  # seconds since the epoch; of a subtree, of the pod that was started last
+        self.start_sum = start_sum  # the same, of all pods of a victim together
+        self.sizes = sizes  # how many pods
         self.groups = groups  # PodGroups that would lose members
         self.group_of = group_of  # index of `groups` for a single pod; -1 for one without a group, -2 for subtrees
         self.footprints = footprints
@@ -103,17 +107,22 @@ class VictimTable(Sequence[Victim]):
         return made
 
     def _victim(self, number: int) -> Victim:
-        source, group = self._sources[number], int(self.group_of[number])
+        source = self._sources[number]
         priority, marked = int(self.priority[number]), bool(self.marked[number])
         if isinstance(source, Subtree):
             members = sorted(source.members, key=_UID)
             uids, starts = tuple(map(_UID, members)), tuple(map(start_time, members))
             return Victim(source.group.key, uids, priority, starts, source.losses(), marked)
         ref = source.ref
-        loss: Losses = ((self.groups[group].key, 1),) if group >= 0 else ()
-        return Victim(
-            EntityKey("Pod", ref.namespace, ref.name), (ref.uid,), priority, (start_time(source),), loss, marked
-        )
+        key = EntityKey("Pod", ref.namespace, ref.name)
+        return Victim(key, (ref.uid,), priority, (start_time(source),), self.losses(number), marked)
+
+    def losses(self, number: int) -> Losses:
+        """PodGroups and how many members each would lose by a victim."""
+        source, group = self._sources[number], int(self.group_of[number])
+        if isinstance(source, Subtree):
+            return source.losses()
+        return ((self.groups[group].key, 1),) if group >= 0 else ()
 
     def subtrees(self) -> list[tuple[int, Subtree]]:
         """The victims that are whole subtrees, with their numbers."""
@@ -146,6 +155,8 @@ class VictimTable(Sequence[Victim]):
             priority=self.priority[order],
             marked=self.marked[order],
             started=self.started[order],
+            start_sum=self.start_sum[order],
+            sizes=self.sizes[order],
             groups=self.groups,
             group_of=self.group_of[order],
             footprints=self.footprints,

@@ -170,6 +170,8 @@ def _table(running: _RunningPods, single: Ints, whole: Ints, marked: Collection[
         priority=running.priority[pods[firsts]],
         marked=np.maximum.reduceat(flags, firsts) if len(firsts) else flags,
         started=np.maximum.reduceat(started, firsts) if len(firsts) else started,
+        start_sum=np.add.reduceat(started, firsts) if len(firsts) else started,
+        sizes=sizes,
         groups=running.groups,
         group_of=np.append(running.group_of[single], np.full(len(subtrees), SUBTREE)),
         footprints=footprints,

@@ -105,6 +105,7 @@ class Config:
     pod_initial_backoff: float = 1.0
     pod_max_backoff: float = 10.0
     bind_timeout: float = 300.0
+    expected_members_timeout: float = 300.0  # so long a seat is held for a member that does not come
     budget_steps: int = 2_500  # of one search; about 40 microseconds each, 0.1 s in the hardest cases
     seed: int = 0
     reservations: ReservationSettings = ReservationSettings()
@@ -138,6 +139,7 @@ def load(obj: Tree, *, extra: Iterable[type[Plugin]] = (), default_name: str = D
         pod_initial_backoff=initial,
         pod_max_backoff=longest,
         bind_timeout=settings.bind_timeout,
+        expected_members_timeout=settings.expected_members_timeout,
         budget_steps=settings.budget_steps,
         reservations=settings.reservations,
         notes=(f"no effect here: {', '.join(dict.fromkeys(without_effect))}",) if without_effect else (),
@@ -200,10 +202,11 @@ class _SchedulerArgs:
     """
 
     # What is in plugin files was loaded by the caller, which gives it to `load` as `extra`.
-    known = ("bindTimeoutSeconds", "budgetSteps", "pluginFiles", "reservations")
+    known = ("bindTimeoutSeconds", "budgetSteps", "expectedMembersTimeoutSeconds", "pluginFiles", "reservations")
 
     def __init__(self) -> None:
         self.bind_timeout = Config.bind_timeout
+        self.expected_members_timeout = Config.expected_members_timeout
         self.budget_steps = Config.budget_steps
         self.reservations = Config.reservations
         self._set_at: dict[str, str] = {}  # field -> the path that set it first
@@ -217,6 +220,12 @@ class _SchedulerArgs:
         if timeout is not None:
             timeout = _number(f"{where}.bindTimeoutSeconds", timeout)
             self.bind_timeout = self._agreed(where, "bindTimeoutSeconds", timeout, self.bind_timeout)
+        longest = args.get("expectedMembersTimeoutSeconds")
+        if longest is not None:
+            longest = _number(f"{where}.expectedMembersTimeoutSeconds", longest)
+            self.expected_members_timeout = self._agreed(
+                where, "expectedMembersTimeoutSeconds", longest, self.expected_members_timeout
+            )
         if args.get("reservations") is not None:
             self._add_reservations(f"{where}.reservations", args["reservations"])
 

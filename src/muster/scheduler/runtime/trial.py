@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.scheduler.cache.arrays import Bools, Ints
-from muster.scheduler.cache.cluster import Cluster, PlacedPod
+from muster.scheduler.cache.cluster import MIN_BULK, Cluster, PlacedPod
 from muster.scheduler.cache.device_rows import DeviceRows, device_rows
 from muster.scheduler.cache.devices import Promise, TrialState
 from muster.scheduler.cache.footprints import Footprint
@@ -26,8 +26,6 @@ from muster.scheduler.runtime.diagnosis import Diagnosis, diagnose
 from muster.scheduler.runtime.feasibility import Feasibility
 
 PromisedState = dict[tuple[str, str], str]
-
-MIN_BULK = 4  # from so many pods of one footprint on, one step moves all of them
 
 
 class _Step(NamedTuple):

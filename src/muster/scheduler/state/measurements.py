@@ -8,6 +8,7 @@ from muster.scheduler.placement.verdict import DomainsEvaluated
 from muster.scheduler.preemption.result import PreemptionAttempt
 
 MOST_KEPT = 1024
+HELD, TAKEN, LOST, TIMED_OUT = "held", "taken", "lost", "timed_out"  # what became of seats for expected members
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "unchecked"  # what became of a proof of infeasibility
 
 
@@ -20,6 +21,7 @@ class Measurements:
         self._proofs: Counter[str] = Counter()
         self._missed = 0
         self._reservations: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
 
     def add_preemption(self, attempt: PreemptionAttempt) -> None:
         self._preemptions.append(attempt)
@@ -40,6 +42,15 @@ class Measurements:
 
     def add_reservation(self, event: str) -> None:
         self._reservations[event] += 1
+
+    def add_held(self, event: str, seats: int) -> None:
+        if seats:
+            self._held[event] += seats
+
+    def take_held(self) -> dict[str, int]:
+        """How many seats for expected members were held, taken, lost and timed out since they were last taken."""
+        taken, self._held = dict(self._held), Counter()
+        return taken
 
     def take_preemptions(self) -> list[PreemptionAttempt]:
         """The preemption attempts since they were last taken."""

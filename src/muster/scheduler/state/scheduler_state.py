@@ -10,9 +10,11 @@ from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.cache.run_times import RunTimes, longest_run
 from muster.scheduler.framework.shape import Shape
+from muster.scheduler.groups.expected import expected_members, expected_pod
 from muster.scheduler.groups.forest import Forest
-from muster.scheduler.groups.group import Group, Member
+from muster.scheduler.groups.group import Group, Member, priority_of
 from muster.scheduler.interface.keys import EntityKey, ObjectRef
+from muster.scheduler.placement.request import PendingPod
 from muster.scheduler.preemption.victims import VictimIndex
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.queue.scheduling_queue import SchedulingQueue
@@ -95,6 +97,28 @@ class SchedulerState:
         members = self.members_of(entity)
         return members[0].traits[0] if members else ""
 
+    def expected_scheduler(self, top: Group) -> str:
+        """The profile that places the expected members of a tree: that of the members there are; empty if not ours."""
+        return min((name for name, _, _ in top.traits if name in self.config.profiles), default="")
+
+    def expected_pods(self, leaf: Group) -> tuple[PendingPod, ...]:
+        """The members that a PodGroup expects and that its minimum needs, as if they were pending."""
+        if not leaf.expecting:
+            return ()
+        top = leaf.root()
+        scheduler, priority = self.expected_scheduler(top), priority_of(top)
+        if not scheduler:
+            return ()
+        shapes: dict[int, Shape] = {}
+        found: list[PendingPod] = []
+        for member in expected_members(leaf):
+            shape = shapes.get(id(member.template))
+            if shape is None:
+                pod = expected_pod(member, scheduler, priority)
+                shape = shapes[id(member.template)] = self.evaluator.shape(pod, self.config.profiles[scheduler])
+            found.append(PendingPod(member.uid, leaf.key.namespace, member.name, shape, priority))
+        return tuple(found)
+
     def members_of(self, entity: QueuedEntity) -> list[Member]:
         """The pending pods of an entity, in the order in which they are placed."""
         if entity.member is not None:
@@ -117,6 +141,8 @@ class SchedulerState:
 
     def longest_run(self, entity: QueuedEntity) -> float | None:
         """After how many seconds all pending pods of an entity are gone, if that is known and believed."""
+        if entity.group is not None and entity.group.counts.expecting:
+            return None
         members = self.members_of(entity)
         if not all(self.reservations.believes(owner_of(member)) for member in members):
             return None
@@ -148,3 +174,8 @@ class SchedulerState:
             assert reservation.seats, f"no seat is kept for {reservation.entity}"
         for key in self.nominations.entities():
             assert key in self.queue.entities, f"seats are nominated for {key}, which is not queued"
+        for key in self.nominations.holding():
+            top = self.top(key)
+            assert top is not None, f"seats are held for {key}, which is gone"
+            assert top.key == key, f"seats are held for {key}, which is not the top of a tree"
+            assert top.counts.leaves_bound, f"seats are held for {key}, of which nothing is bound"

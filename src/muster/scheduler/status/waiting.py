@@ -24,6 +24,7 @@ FOR_PRIORITY = "WaitingForPriority"
 FOR_VICTIMS = "WaitingForVictims"
 FOR_POD_GROUP = "WaitingForPodGroup"
 GATED = "SchedulingGated"
+MOST_FAULT = 400  # characters about an annotation that cannot be read
 
 
 class WaitReason(NamedTuple):
@@ -73,8 +74,15 @@ def incomplete_above(group: Group) -> str:
 def own_wait(group: Group) -> tuple[str, str]:
     """What a group without its quorum waits for, at its own level."""
     if group.is_leaf:
-        return FOR_MEMBERS, f"{group.known} of {group.minimum} members exist"
+        return FOR_MEMBERS, f"{group.known} of {group.minimum} members exist{_expectation_text(group)}"
     return FOR_CHILDREN, f"{group.below.admissible} of {group.minimum} child groups are complete"
+
+
+def _expectation_text(group: Group) -> str:
+    """What is said about members to come on a group that they do not complete."""
+    if group.expectation.fault:
+        return f"; {group.expectation.fault}"[:MOST_FAULT]
+    return f", {group.expecting} more are expected" if group.expecting else ""
 
 
 def _first_gated(top: Group) -> str:

@@ -90,7 +90,7 @@ def _charge(budget: Obj, pod: Obj, now: float) -> Obj:
     name: str = budget["metadata"]["name"]
     status: Obj = budget.get("status") or {}
     if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
-        raise _violation(f"The disruption budget {name} is still being processed by the server.")
+        raise _violation(f"The disruption budget {name} is still being processed by the server.", _RETRY_AFTER)
     allowed: int = status.get("disruptionsAllowed") or 0
     unconfirmed: Obj = status.get("disruptedPods") or {}
     if allowed < 0:
@@ -105,6 +105,7 @@ def _charge(budget: Obj, pod: Obj, now: float) -> Obj:
     return {**budget, "status": {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}}
 
 
-def _violation(message: str) -> ApiError:
+def _violation(message: str, retry_after: int | None = None) -> ApiError:
+    """A refusal. Clients that are told when to try again do so by themselves, so only a moment's hindrance says it."""
     details = {"causes": [{"reason": "DisruptionBudget", "message": message}]}
-    return ApiError(429, "TooManyRequests", VIOLATION, details, retry_after=_RETRY_AFTER)
+    return ApiError(429, "TooManyRequests", VIOLATION, details, retry_after=retry_after)

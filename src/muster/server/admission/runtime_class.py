@@ -14,6 +14,8 @@ async def admit_runtime_class(write: Write, new: Obj, old: Obj | None) -> None:
         return
     spec: Obj = new.get("spec") or {}
     name: str = spec.get("runtimeClassName") or ""
+    if not name and not spec.get("overhead"):
+        return
     found = write.reader.get("runtimeclasses", "node.k8s.io", "", name) if name else {}
     if found is None:
         raise _refuse(write, f'pod rejected: RuntimeClass "{name}" not found')

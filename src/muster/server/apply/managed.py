@@ -29,6 +29,7 @@ ANCIENT = "ancient-changes"
 MAX_UPDATERS = 10
 MAX_MANAGER = 128
 
+_MAPS_OF_TEXT = frozenset(("labels", "annotations"))
 _NOT_OWNED = (
     "name",
     "namespace",
@@ -140,6 +141,7 @@ def _readable(entry: Any) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
 def manager_of(field_manager: str, user_agent: str) -> str:
     """The name a write goes by: what it gives, or else the program in its User-Agent."""
     if field_manager:
@@ -195,9 +197,22 @@ def _owned_at_creation(new: Obj, schema: ObjectSchema, subresource: str) -> Fiel
     """What the creator of an object owns: all that it does not have by itself."""
     others = comparable(new, subresource)
     spec = others.pop("spec", None)
+    written = b"" if spec is None else msgspec.json.encode(spec)
+    meta: Obj = others["metadata"]
+    if len(others) == 1 and meta.keys() <= _MAPS_OF_TEXT:
+        return _owned_by_keys(schema, subresource, tuple([(name, *(meta[name] or ())) for name in meta]), written)
     changes = typed.compare(_initial_parts(schema, subresource), others, schema.rule)
     owned = fieldsets.union(changes.added, changes.modified)
-    return owned if spec is None else fieldsets.union(owned, _owned_spec(schema, msgspec.json.encode(spec)))
+    return owned if spec is None else fieldsets.union(owned, _owned_spec(schema, written))
+
+
+@lru_cache(maxsize=512)
+def _owned_by_keys(schema: ObjectSchema, subresource: str, maps: tuple[tuple[str, ...], ...], spec: bytes) -> FieldSet:
+    """That, of an object with labels and annotations at most: who owns them depends on their keys alone."""
+    new: Obj = {"metadata": {name: dict.fromkeys(keys, "") for name, *keys in maps}}
+    changes = typed.compare(_initial_parts(schema, subresource), new, schema.rule)
+    owned = fieldsets.union(changes.added, changes.modified)
+    return fieldsets.union(owned, _owned_spec(schema, spec)) if spec else owned
 
 
 @lru_cache(maxsize=1024)

@@ -89,8 +89,10 @@ class CustomSchema:
         """An applied configuration; 400 where it has a field that the schema does not declare."""
         result = codec.copy(obj)
         unknown = prune(result, self.structural)
+        if type(result.get("metadata")) is dict:
+            unknown += fields.unknown_fields({"metadata": result["metadata"]}, message(_HEAD))
         if unknown:
-            raise bad_request(f"failed to create typed patch object: .{unknown[0]}: field not declared in schema")
+            raise fields.undeclared(unknown)
         if type(result.get("metadata")) is dict:
             head = {"metadata": result["metadata"]}
             result["metadata"] = fields.configuration(head, message(_HEAD))["metadata"]

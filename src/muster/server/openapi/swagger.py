@@ -11,6 +11,7 @@ from typing import Any
 Item = dict[str, Any]
 
 _DROPPED = frozenset(("oneOf", "anyOf", "not", "nullable"))
+_PRESERVE, _KINDS = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-group-version-kind"
 _METHODS = ("delete", "get", "head", "options", "patch", "post", "put")
 _V3, _V2 = "#/components/schemas/", "#/definitions/"
 
@@ -41,13 +42,32 @@ def swagger(documents: Iterable[Item], title: str, version: str) -> Item:
 
 
 def _schema(schema: Item) -> Item:
-    made = {key: _value(key, value) for key, value in schema.items() if key not in _DROPPED}
-    whole: list[Item] = made.get("allOf") or []
+    any_object = schema.get(_PRESERVE) is True
+    if any_object and _KINDS in schema:
+        # With properties, clients would take every other field for a fault.
+        return {"type": "object", _KINDS: schema[_KINDS]}
+    dropped = {*_DROPPED, *(("type",) if schema.get("nullable") or any_object else ())}
+    if schema.get("nullable") or any_object:
+        dropped |= {"items", "properties"}
+    elif schema.get("type") == "array" and "items" not in schema:
+        dropped.add("type")
+    made = {key: _value(key, value) for key, value in schema.items() if key not in dropped}
+    whole: list[Item] = made.pop("allOf", None) or []
     if len(whole) == 1 and "$ref" in whole[0]:
-        del made["allOf"]
         made |= whole[0]
-    if schema.get("oneOf") and "type" not in made:
+    if schema.get("oneOf") and "type" not in made and not any(key.startswith("x-") for key in schema):
         made["type"] = "string"
+    return _without_nullable_requirements(made, schema)
+
+
+def _without_nullable_requirements(made: Item, schema: Item) -> Item:
+    """What may be null is not required: v2 cannot say that it must be there and may be nothing."""
+    properties: dict[str, Item] = schema.get("properties") or {}
+    required = [name for name in made.get("required") or () if not (properties.get(name) or {}).get("nullable")]
+    if required:
+        made["required"] = required
+    else:
+        made.pop("required", None)
     return made
 
 

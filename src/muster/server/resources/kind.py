@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from muster.api.errors import FieldError
 from muster.server.apply.object_schema import ObjectSchema
@@ -35,12 +35,29 @@ class Reader(Protocol):
     def list(self, plural: str, group: str, namespace: str = "") -> list[Obj]: ...
 
 
+class Posted(NamedTuple):
+    """What a request to a subresource is about instead of the object itself: a Binding, an Eviction, a Scale."""
+
+    group: str
+    version: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionForm:
+    """How a write to a subresource is shown to webhooks and policies, and how what they change gets back."""
+
+    posted: Posted
+    show: Callable[[Obj], Obj]  # of the object, in the storage version
+    take: Callable[[Obj, Obj], Obj]  # (object, what became of the shown form) -> object
+
+
 @dataclass(slots=True)
 class Write:
     """One write on its way to the store, as admission sees it."""
 
     kind: Kind
-    operation: str  # CREATE, UPDATE, DELETE
+    operation: str  # CREATE, UPDATE, DELETE, CONNECT
     namespace: str
     name: str
     subresource: str
@@ -50,6 +67,7 @@ class Write:
     now: float  # seconds since the epoch
     warnings: list[str] = field(default_factory=list[str])
     version: str = ""  # of the request; the objects are in the storage version
+    posted: Posted | None = None  # then webhooks and policies see such objects
 
 
 Defaulter = Callable[[Obj], None]

@@ -9,6 +9,8 @@ what makes the expected revision a compare-and-swap.
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -26,9 +28,10 @@ from muster.server.store.records import (
     RevisionMismatchError,
     StoreFailedError,
 )
-from muster.server.store.table import Table
+from muster.server.store.table import KEEP_AT_LEAST, WINDOW_SECONDS, Table
 
-_WAKE_AT_ONCE = 25  # watchers; each sends what changed, about 0.2 ms over TLS
+_WAKE_AT_ONCE = 10  # watchers; each sends what changed, about 0.2 ms over TLS, and a request takes several turns
+_RELEASE_ABOVE = 16 * 1024 * 1024  # bytes that were forgotten at once
 
 
 class Store(ABC):
@@ -40,6 +43,7 @@ class Store(ABC):
         self._waiters: dict[str, dict[asyncio.Future[None], None]] = {}
         self._waking: deque[asyncio.Future[None]] = deque()  # to be resolved, some at a time
         self._broke = asyncio.Event()
+        self._trimming: asyncio.TimerHandle | None = None
         self.revision = BEFORE_ALL  # the newest visible revision
 
     # Reading
@@ -137,6 +141,8 @@ class Store(ABC):
             self._resolve(table)
 
     def _resolve(self, table: str) -> None:
+        if self._trimming is None:
+            self._trimming = asyncio.get_running_loop().call_later(WINDOW_SECONDS + 1, self._trim)
         waiters = self._waiters.pop(table, None)
         if waiters:
             waking = bool(self._waking)
@@ -158,6 +164,28 @@ class Store(ABC):
         for change in changes:
             target.apply(change)
         self._resolve(table)
+
+    # Forgetting
+
+    def _trim(self) -> None:
+        """Forget the changes that no watch may ask for any more, also where nothing is written after them.
+
+        A flood of writes would otherwise stay in memory for as long as the server is idle.
+        """
+        self._trimming = None
+        before = sum(table.bytes for table in self._tables.values())
+        now = self._clock()
+        for table in self._tables.values():
+            table.trim(now)
+        if any(len(table.changes) > KEEP_AT_LEAST for table in self._tables.values()):
+            self._trimming = asyncio.get_running_loop().call_later(WINDOW_SECONDS + 1, self._trim)
+        if before - sum(table.bytes for table in self._tables.values()) > _RELEASE_ABOVE:
+            threading.Thread(target=release_free_memory, name="muster-release", daemon=True).start()
+
+    def _stop_trimming(self) -> None:
+        if self._trimming is not None:
+            self._trimming.cancel()
+            self._trimming = None
 
     # What an implementation gives
 
@@ -196,4 +224,11 @@ class Store(ABC):
 
     async def close(self) -> None:
         """Finish what was accepted and close the files."""
-        return None
+        self._stop_trimming()
+
+
+def release_free_memory() -> None:
+    """Give back to the system what the C library keeps for later. Takes milliseconds; call it in a thread."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+    if trim is not None:
+        trim(0)

@@ -1,4 +1,4 @@
-"""The file behind the SQLite store: its schema, its rows, its lock. All SQL of the project is here.
+"""The file behind the SQLite store: its schema, its rows, its lock. All SQL of the project is here and in `migrations`.
 
 Each row carries a checksum of everything in it, revisions have no gaps after the compaction, and SQLite looks over its
 own pages at the start: a flipped bit is found then instead of being served.
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from muster.server.store.migrations import migrate
 from muster.server.store.records import (
     BEFORE_ALL,
     DELETED,
@@ -87,7 +88,7 @@ class Log:
         self._check_tables(path)
         version = self._meta("schema_version", SCHEMA_VERSION)
         if version != SCHEMA_VERSION:
-            raise StoreError(f"{path} has schema version {version}; this program knows {SCHEMA_VERSION}")
+            migrate(self._db, path, version, SCHEMA_VERSION, _checksum)
         self._set("schema_version", SCHEMA_VERSION)
         self.compacted = self._meta("compacted", 0)
         if self._meta("compacted_checksum", _checksum(0)) != _checksum(self.compacted):

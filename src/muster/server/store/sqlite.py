@@ -213,6 +213,7 @@ class SqliteStore(Store):
             self._log.compact(upto)
 
     async def close(self) -> None:
+        self._stop_trimming()
         self._hand_over()
         self._queue.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)

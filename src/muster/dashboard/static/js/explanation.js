@@ -22,6 +22,9 @@ export function ExplanationView({ found }) {
     ${found.rules.length > 0 && html`<h3>Nodes that cannot take one more of its pods</h3><ul class="plain">
       ${found.rules.map((rule) => html`<li><span class="number">${rule.nodes}</span> of ${rule.of}: ${rule.text}</li>`)}
     </ul>`}
+    ${(found.devices ?? []).length > 0 && html`<h3>Devices</h3><ul class="plain">
+      ${(found.devices ?? []).map((sentence) => html`<li>${sentence}</li>`)}
+    </ul>`}
     ${found.holders.length > 0 && html`<h3>Who holds what it needs${found.heldIn ? ` in ${found.heldIn}` : ""}</h3>
       <ul class="plain">${found.holders.map((holder) => html`<li>
         ${holder.kind === "Hidden" ? holder.name : html`<${GangLink} gang=${holder} />`}

@@ -12,7 +12,7 @@ import { change, useRoute } from "./router.js";
 /** @type {[string, string, (row: QueueRow) => string | number][]} */
 const COLUMNS = [
   ["position", "#", (row) => row.position],
-  ["name", "Name", (row) => row.name],
+  ["name", "Name", (row) => row.workload || row.name],
   ["namespace", "Namespace", (row) => row.namespace],
   ["members", "Members", (row) => row.members],
   ["priority", "Priority", (row) => row.priority],
@@ -46,7 +46,7 @@ export function QueuePage({ board, moment = "", now = 0 }) {
     </tr></thead><tbody>
       ${rows.map((row) => html`<tr key=${`${row.kind}/${row.namespace}/${row.name}`}>
         <td class="number">${row.position}</td>
-        <td>${row.kind === "Pod" ? html`<span>${row.name}</span>` : html`<${GangLink} gang=${row} moment=${moment} text=${row.name} />`}</td>
+        <td>${row.kind === "Pod" ? html`<span>${row.name}</span>` : html`<${GangLink} gang=${row} moment=${moment} text=${row.workload || row.name} />`}</td>
         <td>${row.namespace}</td><td class="number">${row.members}</td><td class="number">${row.priority}</td>
         <td class="number" title=${row.since ? fullTime(row.since) : ""}>${row.since ? age(row.since, now || present) : "unknown"}</td>
         <td class="why"><strong>${row.reason || "New"}</strong> <span>${row.message}</span></td>

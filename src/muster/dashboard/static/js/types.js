@@ -8,7 +8,7 @@
  * @typedef {{id: number, kind: string, namespace: string, name: string, priority: number, bound: number,
  *   minimum: number, pending: number, met: boolean, reason: string, topology: string}} Gang
  * @typedef {{position: number, kind: string, namespace: string, name: string, members: string, priority: number,
- *   since: string, reason: string, message: string, expectedStart?: string}} QueueRow
+ *   since: string, reason: string, message: string, expectedStart?: string, workload?: string}} QueueRow
  * @typedef {{kind: string, name: string, ready: boolean, trouble: string[], forbidden: string[],
  *   takenAt: string}} SourceStatus
  * @typedef {{signedIn: boolean, asksForToken: boolean, user?: string, version: string, source?: SourceStatus,
@@ -26,7 +26,8 @@
  * @typedef {{kind: string, namespace: string, name: string, verdict: string, sentence: string, priority: number,
  *   levels: Level[], remark: string, rules: {pod: string, text: string, nodes: number, of: number}[],
  *   holders: Holder[], heldIn: string, preemption: string, since: string, position: number, waiting: number,
- *   wakes: string, suggestions: Suggestion[], missing: string, reservation?: string, recreate?: string}} Explanation
+ *   wakes: string, suggestions: Suggestion[], missing: string, reservation?: string, recreate?: string,
+ *   devices?: string[]}} Explanation
  * @typedef {{kind: string, namespace: string, name: string, depth: number, minimum: number, bound: number,
  *   pending: number, met: boolean, topology: string | null, domains: string[], nodes: Record<string, number>,
  *   reason: string}} GroupRow

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 import msgspec
 
 from muster.api import types
-from muster.scheduler.cycle.evaluate import Evaluation, request_of
+from muster.scheduler.cycle.evaluate import Evaluation, current_request
 from muster.scheduler.cycle.scheduler import Scheduler
 from muster.scheduler.groups.validity import find_fault
 from muster.scheduler.interface.events import ObjectDeleted, ObjectUpdated
 from muster.scheduler.interface.keys import EntityKey
 from muster.scheduler.placement.budget import Budget
-from muster.scheduler.placement.request import GroupRequest
+from muster.scheduler.placement.request import GroupRequest, leaves
 from muster.scheduler.placement.verdict import Placed, Shortage
 from muster.scheduler.planning.plan import plan
 from muster.scheduler.queue.entity import EntityState, QueuedEntity
@@ -107,13 +107,14 @@ class ChangeTrial:
         for entity in self.ahead():
             if entity.key == without:
                 continue
-            request = request_of(entity, state.shape_of, state.domain_of)
+            request = current_request(state, entity)
             budget = Budget(max(1, min(state.config.budget_steps, self._steps)))
             verdict = plan(request, trial, budget)
             self._steps -= budget.spent
             if isinstance(verdict, Placed):
+                shapes = {member.uid: member.shape for leaf in leaves(request) for member in leaf.members}
                 for assignment in verdict.assignments:
-                    trial.place(state.shape_of(state.forest.members[assignment.uid]), assignment.index)
+                    trial.place(shapes[assignment.uid], assignment.index)
 
     # --- nodes -------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.server import codec
+from muster.server import codec, fields
+from muster.server.apply.object_schema import ObjectSchema, built_in
 from muster.server.request import User
 from muster.server.resources.kind import Kind, Obj, Write
 
@@ -14,7 +15,10 @@ _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "Del
 
 @dataclass(slots=True)
 class Attributes:
-    """A write on its way. Objects are in the storage version; `new` is None for a deletion, `old` for a creation."""
+    """A write on its way. Objects are in the storage version; `new` is None for a deletion, `old` for a creation.
+
+    A request to a subresource may be about an object of another kind, which has one version (`Write.posted`).
+    """
 
     write: Write
     new: Obj | None
@@ -50,27 +54,40 @@ class Attributes:
         self._shown.clear()
 
     def _in_version(self, obj: Obj | None, version: str) -> Obj | None:
-        return None if obj is None else codec.to_version(self.kind, version, codec.copy(obj))
+        if obj is None:
+            return None
+        copy = codec.copy(obj)
+        return copy if self.write.posted is not None else codec.to_version(self.kind, version, copy)
+
+    def schema(self, version: str) -> ObjectSchema:
+        """The fields of what is shown in a version."""
+        posted = self.write.posted
+        return built_in(*posted) if posted is not None else codec.View(self.kind, version).schema
+
+    def take(self, version: str, changed: Obj) -> None:
+        """Take over an object that was changed in a version: in the form Go would write it, in the storage version."""
+        canonical, _ = self.schema(version).decode(changed, fields.IGNORE, (), patched=True)
+        self.replace(canonical if self.write.posted is not None else codec.to_storage(self.kind, version, canonical))
 
     def request(self, version: str) -> Obj:
         """The fields of an AdmissionRequest, without uid and objects."""
         write, kind = self.write, self.kind
         options = _OPTIONS[write.operation]
+        posted = None if write.posted is None else write.posted._asdict()
         shown: Obj = {
-            "kind": _gvk(kind, version),
+            "kind": posted or _gvk(kind, version),
             "resource": _gvr(kind, version),
-            "requestKind": _gvk(kind, self.version),
+            "requestKind": posted or _gvk(kind, self.version),
             "requestResource": _gvr(kind, self.version),
             "name": write.name,
             "operation": write.operation,
             "userInfo": user_info(write.user),
             "dryRun": write.dry_run,
-            "options": {
-                "kind": options,
-                "apiVersion": "meta.k8s.io/v1",
-                **({"dryRun": ["All"]} if write.dry_run else {}),
-            },
+            "options": None,
         }
+        if options:
+            dry_run = {"dryRun": ["All"]} if write.dry_run else {}
+            shown["options"] = {"kind": options, "apiVersion": "meta.k8s.io/v1", **dry_run}
         if self.namespace:
             shown["namespace"] = self.namespace
         if write.subresource:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from muster.cel.environment import Library
-from muster.server import codec, fields
 from muster.server.admission.dynamic import webhooks
 from muster.server.admission.dynamic.attributes import Attributes
 from muster.server.admission.dynamic.matching import GROUP
@@ -91,26 +90,31 @@ class DynamicAdmission:
     async def mutate(self, write: Write, new: Obj | None, old: Obj | None) -> Obj | None:
         """The object after mutating admission; the same one where nothing changed it."""
         attributes = Attributes(write, new, old)
-        configured = self._configured
+        configured = self._about(write)
         self._mutate_by_policies(configured, attributes)
-        if await webhooks.mutate(configured.mutating_hooks, self.client, attributes, _take):
+        if await webhooks.mutate(configured.mutating_hooks, self.client, attributes):
             again = [(policy, bindings) for policy, bindings in configured.mutating if policy.again]
             for policy, bindings in again:
-                policy.mutate(bindings, attributes, self._kinds, _take)
+                policy.mutate(bindings, attributes, self._kinds)
         return attributes.new
+
+    def _about(self, write: Write) -> Configured:
+        """Who may be asked about a write: reviews are shown to webhooks only."""
+        configured = self._configured
+        return configured if write.kind.answer is None else configured._replace(mutating=(), validating=())
 
     def _mutate_by_policies(self, configured: Configured, attributes: Attributes) -> None:
         """In order; those that ask for it once more where a later one changed the object."""
-        changed = [policy.mutate(bindings, attributes, self._kinds, _take) for policy, bindings in configured.mutating]
+        changed = [policy.mutate(bindings, attributes, self._kinds) for policy, bindings in configured.mutating]
         last = max((at for at, made in enumerate(changed) if made), default=-1)
         for policy, bindings in configured.mutating[: max(last, 0)]:
             if policy.again:
-                policy.mutate(bindings, attributes, self._kinds, _take)
+                policy.mutate(bindings, attributes, self._kinds)
 
     async def validate(self, write: Write, new: Obj | None, old: Obj | None) -> None:
         """Raises ApiError where validating admission refuses the write."""
         attributes = Attributes(write, new, old)
-        configured = self._configured
+        configured = self._about(write)
         for policy, bindings in configured.validating:
             policy.validate(bindings, attributes, self._kinds)
         await webhooks.validate(configured.validating_hooks, self.client, attributes)
@@ -152,10 +156,3 @@ class DynamicAdmission:
     def _objects(self, table: str) -> list[tuple[str, Obj]]:
         records = self._tables.table(table).records
         return [(name, _decode(record.body)) for (_, name), record in sorted(records.items())]
-
-
-def _take(attributes: Attributes, version: str, changed: Obj) -> None:
-    """Take over an object that was changed in a version: in the form Go would write it, in the storage version."""
-    kind = attributes.kind
-    canonical, _ = codec.View(kind, version).schema.decode(changed, fields.IGNORE, (), patched=True)
-    attributes.replace(codec.to_storage(kind, version, canonical))

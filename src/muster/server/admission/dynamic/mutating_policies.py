@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from muster.api.errors import ApiError
 from muster.cel import CompileError, Program
 from muster.cel.environment import Library
-from muster.server import codec
 from muster.server.admission.dynamic.attributes import Attributes
 from muster.server.admission.dynamic.policies import Binding, Case, Kinds, Policy, PolicyError, Refused, cases, refusal
 from muster.server.apply import typed
@@ -19,8 +18,6 @@ from muster.server.resources.rules.mutation_expressions import APPLY, compiled, 
 _KIND = "policy"  # Kubernetes' word in refusals
 _REJECTED = "the server rejected our request due to an error in our request: "
 _GUARDED = ("apiVersion", "kind")
-
-Take = Callable[[Attributes, str, Obj], None]  # (write, version, the changed object in that version)
 
 
 class _Mutation(NamedTuple):
@@ -39,7 +36,7 @@ class MutatingPolicy(Policy):
             for each in spec.get("mutations") or ()
         ]
 
-    def mutate(self, bindings: Sequence[Binding], attributes: Attributes, kinds: Kinds, take: Take) -> bool:
+    def mutate(self, bindings: Sequence[Binding], attributes: Attributes, kinds: Kinds) -> bool:
         """Change the object; whether that made a difference. Raises ApiError."""
         before = attributes.new
         if before is None:
@@ -47,12 +44,12 @@ class MutatingPolicy(Policy):
         try:
             for case in list(cases(self, bindings, attributes, kinds)):
                 for mutation in self._mutations:
-                    self._mutate(mutation, case, attributes, take)
+                    self._mutate(mutation, case, attributes)
         except Refused as refused:
             raise refusal(_KIND, self, attributes, refused) from None
         return attributes.new != before
 
-    def _mutate(self, mutation: _Mutation, case: Case, attributes: Attributes, take: Take) -> None:
+    def _mutate(self, mutation: _Mutation, case: Case, attributes: Attributes) -> None:
         """Each mutation sees what those before it left; variables are evaluated anew."""
         version, values = self.version(attributes), case.values
         current, _ = attributes.objects(version)
@@ -67,14 +64,14 @@ class MutatingPolicy(Policy):
                 raise Refused(case.binding, str(error)) from None
             return
         if changed != current:
-            take(attributes, version, changed)
+            attributes.take(version, changed)
 
 
 def _applied(attributes: Attributes, version: str, current: Obj, wanted: Any) -> Obj:
     """The object with a configuration merged into it, as server-side apply merges."""
     if not isinstance(wanted, dict):
         raise PolicyError("the result of an apply configuration must be an Object")
-    schema = codec.View(attributes.kind, version).schema
+    schema = attributes.schema(version)
     configuration = {name: value for name, value in wanted.items() if name not in _GUARDED}
     try:
         schema.configuration({**{name: current.get(name) for name in _GUARDED}, **configuration})

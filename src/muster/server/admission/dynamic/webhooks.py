@@ -11,7 +11,7 @@ import base64
 import binascii
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -125,20 +125,17 @@ def _forbidden(attributes: Attributes, why: str) -> ApiError:
     return ApiError(403, "Forbidden", f'{name} "{attributes.write.name}" is forbidden: {why}')
 
 
-Apply = Callable[[Attributes, str, Obj], None]  # (write, version, the object in that version)
-
-
-async def mutate(hooks: Sequence[Webhook], client: WebhookClient, attributes: Attributes, apply: Apply) -> bool:
+async def mutate(hooks: Sequence[Webhook], client: WebhookClient, attributes: Attributes) -> bool:
     """Ask the mutating webhooks in order; whether the object was changed."""
-    changed_at = [await _mutate_once(hook, client, attributes, apply) for hook in hooks]
+    changed_at = [await _mutate_once(hook, client, attributes) for hook in hooks]
     last = max((at for at, changed in enumerate(changed_at) if changed), default=-1)
     for hook in hooks[:last]:
         if hook.again:
-            await _mutate_once(hook, client, attributes, apply)
+            await _mutate_once(hook, client, attributes)
     return last >= 0
 
 
-async def _mutate_once(hook: Webhook, client: WebhookClient, attributes: Attributes, apply: Apply) -> bool:
+async def _mutate_once(hook: Webhook, client: WebhookClient, attributes: Attributes) -> bool:
     version = await hook.version(attributes)
     if not version:
         return False
@@ -156,7 +153,7 @@ async def _mutate_once(hook: Webhook, client: WebhookClient, attributes: Attribu
     patched = _patched(hook, before, patch)
     if patched == before:
         return False
-    apply(attributes, version, patched)
+    attributes.take(version, patched)
     return True
 
 

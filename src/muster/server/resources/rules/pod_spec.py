@@ -11,7 +11,7 @@ from muster.api.errors import FieldError
 from muster.api.validation import formats
 from muster.api.validation.pod import validate_scheduling_group
 from muster.server.resources.kind import Obj
-from muster.server.resources.rules.fields import duplicate, forbidden, invalid, one_of, required
+from muster.server.resources.rules.fields import duplicate, forbidden, invalid, not_supported, one_of, required
 from muster.server.resources.rules.formats import port_name
 from muster.server.resources.rules.labels import validate_labels
 from muster.server.resources.rules.placement import validate_affinity, validate_spread, validate_tolerations
@@ -23,6 +23,9 @@ _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
+_CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
+_SHORTEST_CERTIFICATE, _LONGEST_CERTIFICATE, _LONGEST_KUBERNETES_CERTIFICATE = 3_600, 91 * 86_400, 86_400  # seconds
 
 
 def validate_pod_spec(spec: Obj, path: str) -> list[FieldError]:
@@ -171,6 +174,34 @@ def _volumes(volumes: list[Obj] | None, path: str, names: set[str]) -> list[Fiel
         claim = volume.get("persistentVolumeClaim")
         if claim is not None and not claim.get("claimName"):
             found.append(required(f"{here}.persistentVolumeClaim.claimName"))
+        for at, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("podCertificate") is not None:
+                found += _pod_certificate(source["podCertificate"], f"{here}.projected.sources[{at}].podCertificate")
+    return found
+
+
+def _is_kubernetes(signer: str) -> bool:
+    host = signer.partition("/")[0]
+    return host == "kubernetes.io" or host.endswith(".kubernetes.io")
+
+
+def _pod_certificate(certificate: Obj, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    signer: str = certificate.get("signerName") or ""
+    if not signer:
+        found.append(required(f"{path}.signerName"))
+    if (key := certificate.get("keyType") or "") not in _KEY_TYPES:
+        found.append(not_supported(f"{path}.keyType", key, _KEY_TYPES))
+    seconds = certificate.get("maxExpirationSeconds")
+    most = _LONGEST_KUBERNETES_CERTIFICATE if _is_kubernetes(signer) else _LONGEST_CERTIFICATE
+    if seconds is not None and seconds < _SHORTEST_CERTIFICATE:
+        why = f"if provided, maxExpirationSeconds must be >= {_SHORTEST_CERTIFICATE}"
+        found.append(invalid(f"{path}.maxExpirationSeconds", seconds, why))
+    if seconds is not None and seconds > most:
+        why = f"if provided, maxExpirationSeconds must be <= {most}"
+        found.append(invalid(f"{path}.maxExpirationSeconds", seconds, why))
+    if not any(certificate.get(name) for name in _CERTIFICATE_PATHS):
+        found.append(required(path, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"))
     return found
 
 
