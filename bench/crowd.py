@@ -68,11 +68,11 @@ async def _watch(config: ClientConfig, watchers: int) -> None:
     await asyncio.Event().wait()
 
 
-async def _latencies(config: ClientConfig, count: int) -> list[float]:
+async def _latencies(config: ClientConfig, prefix: str, count: int) -> list[float]:
     """Milliseconds of one create after the other."""
     taken: list[float] = []
     for number in range(count):
-        body = msgspec.json.encode(two_container_pod(f"one-{number}"))
+        body = msgspec.json.encode(two_container_pod(f"{prefix}-{number}"))
         start = time.perf_counter()
         await send(config, [post(config, POD_PATH, body)], 1)
         taken.append(1000 * (time.perf_counter() - start))
@@ -86,7 +86,7 @@ def run(watchers: int = 2_000, creates: int = 50, flood: int = 10_000) -> dict[s
     with tempfile.TemporaryDirectory() as directory, a_server(Path(directory)) as (config, pid):
         file = Path(directory) / "kubeconfig"
         creates_a_second(file, "warm", 64, 8)
-        figures["alone"] = statistics.median(asyncio.run(_latencies(config, creates)))
+        figures["alone"] = statistics.median(asyncio.run(_latencies(config, "alone", creates)))
         figures |= _with_watchers(config, file, pid, watchers, creates)
         figures["before"] = memory_of(pid)
         creates_a_second(file, "flood", flood, 64)
@@ -109,7 +109,7 @@ def _with_watchers(config: ClientConfig, file: Path, pid: int, watchers: int, cr
         crowd.stdout.readline()
         time.sleep(2)
         before = processor_seconds(pid)
-        taken = asyncio.run(_latencies(config, creates))
+        taken = asyncio.run(_latencies(config, "watched", creates))
         used = processor_seconds(pid) - before
     finally:
         crowd.terminate()

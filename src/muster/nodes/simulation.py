@@ -101,7 +101,8 @@ class SimulatedNodes:
         node = self._inventory.node(index, self._clock.now())
         await self._create(NODES, node)
         for driver in self._inventory.drivers:
-            await self._create(RESOURCE_SLICES, driver.slice(node["metadata"]["name"]))
+            for each in driver.slices(node["metadata"]["name"], node["metadata"]["labels"]):
+                await self._create(RESOURCE_SLICES, each)
 
     async def _create(self, resource: Resource, obj: dict[str, Any]) -> None:
         try:

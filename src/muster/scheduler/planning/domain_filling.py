@@ -24,7 +24,7 @@ from muster.scheduler.planning.set_prices import GroupPrices, price_groups
 MOST_STARTS, FIRST_STATES = 40, 20  # how often to start, and how many states beside one a domain at first
 
 
-MOST_DIVES = 12
+STARTS_PER_DIVE = 3  # the search state by state and dives take turns
 
 
 RELEASED = (3, 8)  # domains that give up their sets for those whose sets did not pack
@@ -56,7 +56,6 @@ class DomainFilling:
         self._failed: set[tuple[bytes, bytes]] = set()  # states, for as long as no row is added
         self._start = 0
         self._diving = SetDiving(rows, budget)
-        self._hard = False  # the search state by state was not enough before
         self._prices: GroupPrices | None = None
 
     def fill(self) -> Pausing[Ints | None]:
@@ -65,14 +64,15 @@ class DomainFilling:
         self._failed.clear()
         states = FIRST_STATES + int(self.rows.domains.sum())
         found = yield from self._repair()
-        if found is None and not self._hard:
-            found = yield from self._run(0, states, self._begin())
-            self._hard = found is None
         if found is None:
-            found = yield from self._dive()
+            found = yield from self._run(0, states, self._begin())
+        if found is None:
+            found = yield from self._dive(0)
         if found is None:
             found = yield from self._price()
         for start in range(MOST_STARTS):
+            if found is None and start % STARTS_PER_DIVE == STARTS_PER_DIVE - 1:
+                found = yield from self._dive(1 + start // STARTS_PER_DIVE)
             if found is not None or self.budget.exhausted:
                 break
             found = yield from self._run(start, states, self._begin())
@@ -133,19 +133,16 @@ class DomainFilling:
                 return True
         return None
 
-    def _dive(self) -> Pausing[bool | None]:
+    def _dive(self, variant: int) -> Pausing[bool | None]:
         """Follow fractional fillings, and search what they leave."""
-        for variant in range(MOST_DIVES):
-            state = self._begin()
-            settled = self.rules.settle(state)
-            if settled is not None or self.budget.exhausted or self._diving.hopeless:
-                return None
-            reached = yield from self._diving.dive(state, variant)
-            if reached is not None:
-                found = yield from self._run(0, FIRST_STATES + int(reached.open.sum()), reached)
-                if found:
-                    return True
-        return None
+        state = self._begin()
+        if self._diving.hopeless or self.rules.settle(state) is not None:
+            return None
+        reached = yield from self._diving.dive(state, variant)
+        if reached is None:
+            return None
+        found = yield from self._run(0, FIRST_STATES + int(reached.open.sum()), reached)
+        return found or None
 
     def _price(self) -> Pausing[bool | None]:
         """Find the prices of groups that order the sets from now on; False if they prove that there is no assignment.
@@ -158,7 +155,7 @@ class DomainFilling:
             return None
         weights, spare = None, self.rules.spare(state.open, state.waiting)
         for _ in range(MOST_PRICINGS if len(state.unknown) else 1):
-            samples = self._diving.samples.of(state, spare, weights)
+            samples = yield from self._diving.samples.of(state, spare, weights)
             sets = together([state.sets, *samples], self.rows)
             chosen = sets.best(self._penalty(state, sets), MOST_PRICED)
             if (np.bincount(chosen.domain, minlength=len(state.open))[state.open > 0] == 0).any():

@@ -20,6 +20,9 @@ from muster.scheduler.planning.set_samples import SetSamples, noise
 MOST_ROUNDS = 8  # fractional fillings in one dive
 
 
+MOST_SHORT = 4  # of them that do not exist for want of sets
+
+
 FEW_DOMAINS = 8  # that are searched rather than filled fractionally
 
 
@@ -39,9 +42,9 @@ class SetDiving:
 
     def dive(self, state: FillingState, variant: int) -> Pausing[FillingState | None]:
         """A state that few domains are open in, from one that is settled; None if the way there is a dead end."""
-        weights, rules = None, self.rules
+        weights, rules, short = None, self.rules, 0
         for taken in range(MOST_ROUNDS):
-            samples = self.samples.of(state, rules.spare(state.open, state.waiting), weights)
+            samples = yield from self.samples.of(state, rules.spare(state.open, state.waiting), weights)
             sets = together([state.sets, *samples], rules.rows)
             if rules.budget.pause_due():
                 yield
@@ -54,7 +57,8 @@ class SetDiving:
             weights = None if found.feasible else found.weights
             if not found.feasible:
                 self.hopeless |= not taken and not samples
-                if not samples:
+                short += 1
+                if not samples or short == MOST_SHORT:
                     return None
                 continue
             state = rules.take(state, _whole(sets, found))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.scheduler.placement.budget import Budget
+from muster.scheduler.placement.budget import Budget, Pausing
 from muster.scheduler.planning.domain_rows import DomainRows
 from muster.scheduler.planning.filling_rules import FillingState
 from muster.scheduler.planning.group_sets import GroupSets, some_sets, together
@@ -34,7 +34,7 @@ class SetSamples:
         self._stuck = 0  # how often prices gave hardly any new set
         self._ruled_out: dict[int, int] = {}  # how many sets of a domain were ruled out when it was last looked at
 
-    def of(self, state: FillingState, spare: Ints, weights: Ints | None = None) -> list[GroupSets]:
+    def of(self, state: FillingState, spare: Ints, weights: Ints | None = None) -> Pausing[list[GroupSets]]:
         """Sets that a state allows, of each kind of domain with too many; with prices, some more that are dear."""
         found: list[GroupSets] = []
         before = self._count()
@@ -46,6 +46,8 @@ class SetSamples:
                 self._add(domain, state, spare, weights)
                 usable = self._usable(domain, state, spare)
             found.append(usable)
+            if self.budget.pause_due():
+                yield
         if weights is not None and self._count() < before + FEW_SAMPLES:
             self._stuck += 1
         return found
@@ -86,9 +88,9 @@ def _distinct(sets: GroupSets) -> GroupSets:
     """Each set once, in the order in which they are."""
     if not sets.counts.size:
         return sets
-    table = np.ascontiguousarray(sets.counts)
-    rows = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1])))[:, 0]
-    order = np.argsort(rows, kind="stable")
+    # Two sets with the same number would be counted as one, which costs a sample.
+    number = sets.counts.astype(np.int64) @ noise(sets.counts.shape[1], 0, 1 << 31)
+    order = np.argsort(number, kind="stable")
     fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = rows[order[1:]] != rows[order[:-1]]
+    fresh[1:] = number[order[1:]] != number[order[:-1]]
     return sets.only(np.sort(order[fresh]))
