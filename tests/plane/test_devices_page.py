@@ -16,6 +16,7 @@ from muster.api.resources import (
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     Resource,
 )
 from muster.client.protocol import Client
@@ -105,3 +106,36 @@ async def test_a_gang_in_one_nvlink_domain() -> None:
     assert used in ({"node-0", "node-1"}, {"node-2", "node-3"})
     (consumer,) = claim["status"]["reservedFor"]
     assert (consumer["resource"], consumer["name"]) == ("podgroups", "large")
+
+
+async def test_a_bind_waits_for_the_conditions_of_its_device() -> None:
+    device = {"name": "d", "bindingConditions": ["Ready"], "bindingFailureConditions": ["Broken"]}
+    pool = {"name": "fabric", "generation": 1, "resourceSliceCount": 1}
+    fabric = {"driver": "gpu.example.com", "pool": pool, "allNodes": True, "devices": [device]}
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}
+    async with cluster("gpu:1") as client:
+        for each in (await client.list(RESOURCE_SLICES)).items:
+            await client.delete(RESOURCE_SLICES, each["metadata"]["name"])
+        await client.create(RESOURCE_SLICES, {"metadata": {"name": "fabric"}, "spec": fabric})
+        claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}
+        await client.create(RESOURCE_CLAIMS, claim, "default")
+        entry = {"name": "gpu", "resourceClaimName": "c"}
+        spec = {"resourceClaims": [entry], "containers": [{"name": "c", "image": "i"}]}
+        await client.create(PODS, {"metadata": {"name": "p"}, "spec": spec}, "default")
+        for _ in range(200):
+            claim = await client.get(RESOURCE_CLAIMS, "c", "default")
+            if (claim.get("status") or {}).get("allocation"):
+                break
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
+        assert not (await client.get(PODS, "p", "default"))["spec"].get("nodeName"), "the device is not ready"
+        ready = {"type": "Ready", "status": "True", "reason": "Attached", "message": ""}
+        ready["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        told = {"driver": "gpu.example.com", "pool": "fabric", "device": "d", "conditions": [ready]}
+        claim["status"]["devices"] = [told]
+        await client.update(RESOURCE_CLAIMS, claim, subresource="status")
+        for _ in range(200):
+            if (await client.get(PODS, "p", "default"))["spec"].get("nodeName"):
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError("the pod was not bound")
