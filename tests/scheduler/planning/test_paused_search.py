@@ -1,4 +1,4 @@
-"""Searches in slices: no slice spends much more steps than it has, and what was found is applied to what is there then."""
+"""Searches in slices: no slice spends much more steps than it has, and what was found is applied to what there is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-
 from bench.objects import a_pod
 from bench.search import RACK, TREES, Instance, Row, World, planted
+
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.placement.budget import Budget
 from muster.scheduler.placement.request import CompositeRequest, PodGroupRequest
