@@ -16,6 +16,8 @@ from muster.api.crds import crds
 from muster.api.dashboard_installation import NAME as DASHBOARD
 from muster.api.dashboard_installation import dashboard_installation
 from muster.api.installation import NAME, installation
+from muster.api.membership_policy import membership_policies
+from muster.api.workload_installation import ROLE, workload_installation
 from muster.cli.yaml_text import to_yaml
 
 Obj = dict[str, Any]
@@ -33,6 +35,7 @@ EXPRESSIONS = {
     "pull-policy": "{{ .Values.image.pullPolicy }}",
     "replicas": "{{ .Values.replicas }}",
     "resources": "{{ toJson .Values.resources }}",
+    "scheduler": "{{ first .Values.schedulerNames }}",
     "verbosity": "{{ .Values.logVerbosity }}",
 }
 BLOCKS = {
@@ -126,7 +129,7 @@ annotations:
 {{- end }}""",
 }
 _LINE = re.compile(r"^( *)(?:- )?'?@@([a-z-]+)@@'?(?:: null)?$", re.MULTILINE)
-_NAMES = {NAME: "@@name@@", DASHBOARD: "@@dashboard@@"}
+_NAMES = {NAME: "@@name@@", DASHBOARD: "@@dashboard@@", ROLE: "@@name@@-workloads"}
 
 
 def templates() -> dict[str, str]:
@@ -137,6 +140,7 @@ def templates() -> dict[str, str]:
     next(obj for obj in rights if obj["kind"] == "ClusterRole")["rules"].append("@@rules@@")
     budget["spec"]["maxUnavailable"] = "@@max-unavailable@@"
     _adapt(deployment)
+    workloads = [_of_a_release(obj) for obj in workload_installation("@@namespace@@")]
     board = [_of_a_release(obj) for obj in dashboard_installation("@@image@@", "@@namespace@@")]
     for obj in board:
         if obj["kind"] == "Deployment":
@@ -147,6 +151,8 @@ def templates() -> dict[str, str]:
         "templates/rights.yaml": _text([account, *rights]),
         "templates/deployment.yaml": _text([deployment]),
         "templates/budget.yaml": _when(".Values.podDisruptionBudget.enabled", _text([budget])),
+        "templates/workloads.yaml": _when(".Values.workloads.enabled", _text(workloads)),
+        "templates/policies.yaml": _when(".Values.workloads.policies", _policies()),
         "templates/dashboard.yaml": _when(".Values.dashboard.enabled", _text(board)),
     }
     for definition in crds():
@@ -155,6 +161,24 @@ def templates() -> dict[str, str]:
         kept["metadata"].setdefault("annotations", {})["helm.sh/resource-policy"] = "keep"
         files[f"files/crds/{definition['spec']['names']['plural']}.yaml"] = to_yaml(kept)
     return files
+
+
+def _policies() -> str:
+    """What puts pods into groups at admission: other policies where the group API comes as custom resources."""
+    custom, native = (
+        _text([_policy_of_a_release(obj) for obj in membership_policies("@@scheduler@@", "@@namespace@@", native=each)])
+        for each in (False, True)
+    )
+    return f"{{{{- if .Values.crds.enabled }}}}\n{custom}{{{{- else }}}}\n{native}{{{{- end }}}}\n"
+
+
+def _policy_of_a_release(policy: Obj) -> Obj:
+    """A policy under the release's name, which its binding refers to."""
+    made = deepcopy(policy)
+    made["metadata"]["name"] = made["metadata"]["name"].replace(NAME, "@@name@@", 1)
+    if "policyName" in made["spec"]:
+        made["spec"]["policyName"] = made["metadata"]["name"]
+    return made
 
 
 def _adapt(deployment: Obj) -> None:
@@ -197,7 +221,9 @@ def _of_a_release(value: Any, key: str = "") -> Any:
 
 def _text(objects: list[Obj]) -> str:
     text = "---\n".join(_LINE.sub(_block, to_yaml(obj)) for obj in objects)
-    return re.sub(r"'?@@([a-z-]+)@@'?", lambda found: EXPRESSIONS[found.group(1)], text)
+    # A value that is a mark as a whole was quoted because of it, and the expression brings quotes where it needs them.
+    text = re.sub(r"(?<=[:-] )'(@@[a-z-]+@@)'$", r"\1", text, flags=re.MULTILINE)
+    return re.sub(r"@@([a-z-]+)@@", lambda found: EXPRESSIONS[found.group(1)], text)
 
 
 def _block(found: re.Match[str]) -> str:

@@ -31,8 +31,13 @@ STOP_SECONDS = 20.0
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 APPLIED = ("Namespace", "CustomResourceDefinition", *WEBHOOKS)
 
-# What a manager logs as an error although nothing is wrong: a stale object is tried again.
-HARMLESS = ("the object has been modified", "please apply your changes to the latest version")
+# What a manager logs as an error although nothing is wrong: a stale object is tried again, and Kueue misses the kind of
+# the cluster autoscaler, wherever that is not installed.
+HARMLESS = (
+    "the object has been modified",
+    "please apply your changes to the latest version",
+    "Provisioning Requests not supported",
+)
 
 
 class ManagerError(Exception):
@@ -137,7 +142,16 @@ class Applier:
         self._run("apply", "--server-side", "--force-conflicts", "-f", "-", text=text)
 
     def established(self) -> None:
-        self._run("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        """Returns when all kinds are served. kubectl cannot wait for a status that is not written at all yet."""
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                self._run("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+                return
+            except ManagerError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.3)
 
     def _run(self, *arguments: str, text: str | None = None) -> str:
         command = [self._kubectl, "--kubeconfig", self._kubeconfig, *arguments]

@@ -78,6 +78,13 @@ class ShortForms:
                 yield self.node(item)
             case "priorityClass":
                 yield self.priority_class(item)
+            case "devices":
+                yield from devices(item)
+            case "claim":
+                yield claim(item)
+            case "claimTemplate":
+                made = claim(item)
+                yield {**made, "kind": "ResourceClaimTemplate", "spec": {"spec": made["spec"]}}
             case "job":
                 yield self.job(item)
             case "manifest":
@@ -217,3 +224,32 @@ def _walk(node: Obj) -> Iterator[Obj]:
     yield node
     for child in node["children"]:
         yield from _walk(child)
+
+
+# --- devices ---------------------------------------------------------------------------------------
+
+
+def devices(item: Obj) -> Iterator[Obj]:
+    """A class, and so many devices for each of these nodes, or for all nodes of each of these racks."""
+    name, api = item["class"], "resource.k8s.io/v1"
+    selectors = [{"cel": {"expression": f"device.driver == '{name}'"}}]
+    if item.get("newClass", True):
+        yield {"apiVersion": api, "kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors}}
+    for place in (*item.get("nodes", ()), *item.get("racks", ())):
+        where: Obj = {"nodeName": place}
+        if place in item.get("racks", ()):
+            term = {"key": "example.com/rack", "operator": "In", "values": [place]}
+            where = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}
+        pool = {"name": place, "generation": 1, "resourceSliceCount": 1}
+        listed = [{"name": f"d{number}"} for number in range(item.get("each", 1))]
+        spec = {"driver": name, "pool": pool, **where, "devices": listed}
+        meta = {"name": f"{place}-{name}"}
+        yield {"apiVersion": api, "kind": "ResourceSlice", "metadata": meta, "spec": spec}
+
+
+def claim(item: Obj) -> Obj:
+    """A claim of so many devices of a class."""
+    exactly = {"deviceClassName": item["class"], "count": item.get("count", 1)}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    meta = {"name": item["name"]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "spec": spec}

@@ -195,3 +195,17 @@ async def test_a_revision_has_the_label_of_its_pods_and_sorted_keys(world: World
     template = revision["data"]["spec"]["template"]
     assert list(template) == sorted(template) == ["$patch", "metadata", "spec"]
     assert list(template["spec"]) == sorted(template["spec"])
+
+
+async def test_a_pod_whose_labels_were_changed_is_let_go_and_replaced(world: World):
+    await cluster(world, "a")
+    await daemon_set(world)
+    await world.settle()
+    (pod,) = await world.pods()
+    await world.client.patch(PODS, pod["metadata"]["name"], {"metadata": {"labels": {"app": "other"}}}, "default")
+    await world.settle()
+
+    owners = {each["metadata"]["name"]: each["metadata"].get("ownerReferences") for each in await world.pods()}
+    assert not owners.pop(pod["metadata"]["name"])
+    ((made,),) = owners.values()
+    assert made["name"] == "agent"

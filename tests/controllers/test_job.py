@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
+from muster.api.types import INDEX_FAILURES
 from muster.controllers.job_counts import format_indexes, parse_indexes
 from tests.controllers.conftest import World
 
@@ -348,3 +349,66 @@ async def test_a_success_policy_ends_a_job_before_all_indexes_are_done(world: Wo
 
 def index_of_pod(pod: Any) -> int:
     return int(pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"])
+
+
+async def fail_index(world: World, index: int) -> None:
+    """The running pod of an index fails, and its pause passes."""
+    (name,) = [
+        pod["metadata"]["name"]
+        for pod in await world.pods()
+        if index_of_pod(pod) == index and pod["status"].get("phase") not in ("Failed", "Succeeded")
+    ]
+    await world.phase(name, "Failed")
+    await world.advance(30)
+
+
+async def test_each_index_has_its_own_limit_of_failures(world: World):
+    await world.start(NAME)
+    await world.job(parallelism=2, completions=2, completionMode="Indexed", backoffLimitPerIndex=1)
+    await world.settle()
+    await fail_index(world, 0)
+    counts = [pod["metadata"]["annotations"][INDEX_FAILURES] for pod in await world.pods() if index_of_pod(pod) == 0]
+    assert sorted(counts) == ["0", "1"]
+    await fail_index(world, 0)
+    job = await world.get(JOBS, "j")
+    assert (job["status"]["failedIndexes"], job["status"]["failed"]) == ("0", 2)
+    assert "Failed" not in conditions(job), "the other index goes on"
+    alive = [index_of_pod(pod) for pod in await world.pods() if pod["status"].get("phase") != "Failed"]
+    assert alive == [1]
+    (last,) = [pod["metadata"]["name"] for pod in await world.pods() if index_of_pod(pod) == 1]
+    await world.phase(last, "Succeeded")
+    await world.settle()
+    job = await world.get(JOBS, "j")
+    assert conditions(job)["Failed"] == ("True", "FailedIndexes")
+    assert job["status"]["completedIndexes"] == "1"
+
+
+async def test_a_job_ends_when_too_many_indexes_have_failed(world: World):
+    await world.start(NAME)
+    limits: dict[str, Any] = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
+    await world.job(parallelism=3, completions=3, completionMode="Indexed", **limits)
+    await world.settle()
+    await fail_index(world, 0)
+    assert "Failed" not in conditions(await world.get(JOBS, "j"))
+    await fail_index(world, 2)
+    job = await world.get(JOBS, "j")
+    assert conditions(job)["Failed"] == ("True", "MaxFailedIndexesExceeded")
+    assert job["status"]["failedIndexes"] == "0,2"
+
+
+async def test_a_job_adopts_its_orphans_and_lets_go_of_pods_whose_labels_were_changed(world: World):
+    await world.start(NAME)
+    await world.job(parallelism=1, completions=1)
+    await world.settle()
+    (pod,) = await world.pods()
+    name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
+    await world.client.patch(PODS, name, {"metadata": {"ownerReferences": None}}, "default")
+    await world.settle()
+    (pod,) = await world.pods()
+    assert pod["metadata"]["ownerReferences"][0]["kind"] == "Job"
+
+    await world.client.patch(PODS, name, {"metadata": {"labels": dict.fromkeys(labels)}}, "default")
+    await world.settle()
+    owners = {each["metadata"]["name"]: each["metadata"].get("ownerReferences") for each in await world.pods()}
+    assert owners.pop(name) is None
+    assert len(owners) == 1, "another pod took its place"

@@ -16,6 +16,8 @@ from muster import __version__
 from muster.api.crds import crds
 from muster.api.dashboard_installation import dashboard_installation
 from muster.api.installation import installation
+from muster.api.membership_policy import membership_policies
+from muster.api.workload_installation import workload_installation
 from muster.cli.install import IMAGE
 
 ROOT = Path(__file__).parents[2]
@@ -76,11 +78,12 @@ def by_name(objects: list[Obj]) -> dict[tuple[str, str, str], Obj]:
 
 
 def without_instance(value: Any) -> Any:
-    """An object without what tells releases apart, and with arguments in one order."""
+    """An object without what tells releases apart, and with lists of words in one order."""
     if isinstance(value, dict):
         kept = {key: without_instance(each) for key, each in value.items() if key != INSTANCE}
-        if isinstance(kept.get("args"), list):
-            kept["args"] = sorted(each for each in kept["args"] if each != "--v=0")
+        for name in ("args", "values"):
+            if isinstance(kept.get(name), list):
+                kept[name] = sorted(each for each in kept[name] if each != "--v=0")
         return kept
     return [without_instance(each) for each in value] if isinstance(value, list) else value
 
@@ -106,6 +109,18 @@ def test_the_dashboard_is_what_muster_install_applies(rendered: Rendering) -> No
     made = comparable(rendered({"dashboard": {"enabled": True}}))
     expected = comparable(dashboard_installation(IMAGE))
     assert {key: made[key] for key in expected} == expected
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("custom", [False, True])
+def test_rights_and_policies_for_workloads_are_what_muster_install_applies(rendered: Rendering, custom: bool) -> None:
+    values = {"workloads": {"enabled": True, "policies": True}, "crds": {"enabled": custom}}
+    made = comparable(rendered(values))
+    expected = comparable(
+        [*workload_installation(), *membership_policies("muster", "muster-system", native=not custom)]
+    )
+    assert {key: made.get(key) for key in expected} == expected
+    assert len(made) - len(comparable(rendered({"crds": {"enabled": custom}}))) == len(expected)
 
 
 @pytest.mark.e2e

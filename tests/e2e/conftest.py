@@ -50,7 +50,7 @@ def managers(kube: Path) -> StartManager:
 def native(kube: Path) -> Iterator[RealCluster]:
     """A cluster whose server has the group API, with the controllers that groups need and that of Jobs."""
     with RealCluster(kube, native=True, gates=("WorkloadWithJob",)) as cluster:
-        cluster.start_controller_manager((*DEFAULT_CONTROLLERS, "job-controller"))
+        cluster.start_controller_manager((*DEFAULT_CONTROLLERS, "job-controller", "resourceclaim-controller"))
         yield cluster
 
 
@@ -58,7 +58,7 @@ def native(kube: Path) -> Iterator[RealCluster]:
 def without_job_groups(kube: Path) -> Iterator[RealCluster]:
     """The same, where the Job controller makes no groups."""
     with RealCluster(kube, native=True) as cluster:
-        cluster.start_controller_manager((*DEFAULT_CONTROLLERS, "job-controller"))
+        cluster.start_controller_manager((*DEFAULT_CONTROLLERS, "job-controller", "resourceclaim-controller"))
         yield cluster
 
 
@@ -66,7 +66,9 @@ def without_job_groups(kube: Path) -> Iterator[RealCluster]:
 def stock(kube: Path) -> Iterator[RealCluster]:
     """A cluster as most are: without the group API."""
     with RealCluster(kube, native=False) as cluster:
-        cluster.start_controller_manager(("garbage-collector-controller", "namespace-controller", "job-controller"))
+        cluster.start_controller_manager(
+            ("garbage-collector-controller", "namespace-controller", "job-controller", "resourceclaim-controller")
+        )
         yield cluster
 
 

@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from e2e.kube.cluster import DEFAULT_CONTROLLERS, RealCluster
 
 from tests.e2e.conftest import StartManager
-from tests.e2e.processes import Kubectl, eventually, up
-from tests.e2e.workload_objects import jobset, leader_worker_set, replicated_job
+from tests.e2e.kubelets import Kubelets, racks
+from tests.e2e.processes import Kubectl, eventually, scheduler, up
+from tests.e2e.workload_objects import jobset, kueue_queue, leader_worker_set, queued, replicated_job, topology
 
 pytestmark = [pytest.mark.e2e, pytest.mark.workloads, pytest.mark.timeout(1800)]
 
@@ -66,12 +69,25 @@ def workers(name: str, jobs: int, pods: int, cpu: str = "3", **pod: Any) -> Obj:
     return jobset(name, driver, each, annotations={TOPOLOGY: BLOCK}, failurePolicy={"maxRestarts": 3})
 
 
-@pytest.fixture
-def cluster(kube: Path, tmp_path: Path) -> Iterator[tuple[Cluster, Path]]:
+SERVERS = ("muster up", "kube-apiserver")
+CONTROLLERS = (*DEFAULT_CONTROLLERS, "job-controller", "statefulset-controller")
+
+
+@pytest.fixture(params=SERVERS)
+def cluster(request: pytest.FixtureRequest, kube: Path, tmp_path: Path) -> Iterator[tuple[Cluster, Path]]:
     """Two blocks of two racks of four nodes of four CPUs."""
-    flags = ("--nodes", "16", "--node-cpu", "4", "--nodes-per-rack", "4", "--racks-per-block", "2")
-    with up(tmp_path / "muster.log", *flags) as kubeconfig:
-        kubectl = Kubectl(kube, kubeconfig)
+    with ExitStack() as stack:
+        if request.param == "muster up":
+            flags = ("--nodes", "16", "--node-cpu", "4", "--nodes-per-rack", "4", "--racks-per-block", "2")
+            kubeconfig = stack.enter_context(up(tmp_path / "muster.log", *flags))
+            kubectl = Kubectl(kube, kubeconfig)
+        else:
+            real = stack.enter_context(RealCluster(kube, native=True))
+            real.start_controller_manager(CONTROLLERS)
+            kubeconfig, kubectl = real.kubeconfig, Kubectl(kube, real.kubeconfig)
+            kubectl.create(*racks(16, 4, 2, "4"))
+            stack.enter_context(Kubelets(kubectl))
+            stack.enter_context(scheduler(kubeconfig, tmp_path / "scheduler.log"))
         eventually(lambda: len(json.loads(kubectl("get", "nodes", "-o", "json"))["items"]) == 16)
         yield Cluster(kubectl), kubeconfig
 
@@ -182,3 +198,63 @@ def replicas_in_place(cluster: Cluster, name: str, replicas: int, size: int) -> 
         replica = [pod for pod in found if pod["metadata"]["labels"][f"{key}group-index"] == str(index)]
         assert (len(replica), len(cluster.domains(replica, RACK))) == (size, 1)
     return True
+
+
+REFUSED = "groups that name a preemption policy and no class are refused by the admission of priorities"
+
+
+@pytest.mark.parametrize(
+    "preemption", ["allowed", pytest.param("never", marks=pytest.mark.xfail(reason=REFUSED, strict=True))]
+)
+def test_kueue_says_when_and_muster_says_where(
+    cluster: tuple[Cluster, Path], managers: StartManager, tmp_path: Path, preemption: str
+) -> None:
+    seen, kubeconfig = cluster
+
+    def waiting(name: str) -> Obj:
+        made = queued(workers(name, 2, 4))
+        made["metadata"]["annotations"]["scheduling.muster.dev/kueue-preemption"] = preemption
+        return made
+
+    with (
+        managers("jobset", kubeconfig, tmp_path / "jobset") as sets,
+        managers("kueue", kubeconfig, tmp_path / "kueue") as kueue,
+    ):
+        seen.kubectl.create(*kueue_queue("30"))  # one of them takes 25
+        seen.kubectl.create(waiting("first"))
+        eventually(lambda: in_place(seen, "first", 2, 4))
+        seen.kubectl.create(waiting("second"))
+        with pytest.raises(AssertionError, match="not within"):
+            eventually(lambda: bound(seen.of_jobset("second")), SETTLED)
+        seen.kubectl("delete", "jobset", "first")
+        eventually(lambda: in_place(seen, "second", 2, 4))
+        seen.kubectl("delete", "jobset", "second")
+        eventually(lambda: not seen.leftovers(), else_=lambda: f"still there: {seen.leftovers()}")
+        assert [*sets.errors(), *kueue.errors()] == []
+
+
+def test_what_kueue_assigns_is_kept(cluster: tuple[Cluster, Path], managers: StartManager, tmp_path: Path) -> None:
+    """Kueue chooses hosts of one rack for each Job, and Muster starts all of them there, together."""
+    seen, kubeconfig = cluster
+    with (
+        managers("jobset", kubeconfig, tmp_path / "jobset") as sets,
+        managers("kueue", kubeconfig, tmp_path / "kueue") as kueue,
+    ):
+        seen.kubectl.create(topology("racks", BLOCK, RACK, "kubernetes.io/hostname"))
+        linux = {"kubernetes.io/os": "linux"}
+        seen.kubectl.create(*kueue_queue("64", topologyName="racks", nodeLabels=linux))
+        assigned = replicated_job("workers", 1, 4, "3")
+        pod = assigned["template"]["spec"]["template"]
+        pod["metadata"]["annotations"] = {
+            **pod["metadata"]["annotations"],
+            "kueue.x-k8s.io/podset-required-topology": RACK,
+        }
+        seen.kubectl.create(queued(jobset("train", assigned)))
+        eventually(lambda: len(running(seen.of_jobset("train"))) == 4)
+        found = running(seen.of_jobset("train"))
+        assert len(seen.domains(found, RACK)) == 1
+        hosts = {pod["spec"]["nodeName"]: pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] for pod in found}
+        assert all(seen.labels[node]["kubernetes.io/hostname"] == host for node, host in hosts.items())
+        seen.kubectl("delete", "jobset", "train")
+        eventually(lambda: not seen.leftovers(), else_=lambda: f"still there: {seen.leftovers()}")
+        assert [*sets.errors(), *kueue.errors()] == []

@@ -81,3 +81,14 @@ def queued(obj: Obj, queue: str = "queue") -> Obj:
 def job(name: str, pods: int, cpu: str = "1") -> Obj:
     spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": template(cpu, "Never")}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def topology(name: str, *labels: str) -> Obj:
+    """The levels of nodes that Kueue assigns."""
+    levels = [{"nodeLabel": label} for label in labels]
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "Topology",
+        "metadata": {"name": name},
+        "spec": {"levels": levels},
+    }

@@ -77,7 +77,7 @@ class Elected:
 
 class Dispatched:
     def __init__(self) -> None:
-        self.volume_gate = Gate()
+        self.gates = Gate()
         self.decisions: list[Decision] = []
 
     def dispatch(self, decisions: list[Decision]) -> None:
@@ -170,12 +170,12 @@ async def test_the_loop_wakes_when_the_scheduler_is_due():
 
 async def test_the_loop_wakes_when_a_held_bind_is_due():
     scene = Scene(Clockwork())
-    scene.dispatcher.volume_gate.due = MonotonicClock().now() + 0.05
+    scene.dispatcher.gates.due = MonotonicClock().now() + 0.05
     scene.sync()
     async with scene.running():
 
         async def reviewed() -> bool:
-            return bool(scene.dispatcher.volume_gate.reviews)
+            return bool(scene.dispatcher.gates.reviews)
 
         await eventually(reviewed)
 

@@ -11,7 +11,7 @@ from muster.plane.plane import Plane
 
 
 def test_devices_of_a_driver_differ_in_index_and_share_roots_in_pairs() -> None:
-    found = SimulatedDriver.parse("gpu:4").slice("n1")
+    (found,) = SimulatedDriver.parse("gpu:4").slices("n1", {})
     assert found["spec"]["nodeName"] == found["spec"]["pool"]["name"] == "n1"
     assert [device["name"] for device in found["spec"]["devices"]] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
     roots = [device["attributes"][PCIE_ROOT]["string"] for device in found["spec"]["devices"]]

@@ -19,6 +19,7 @@ KINDS = {
     "node": "Node",
     "workload": "Workload",
     "job": "Job",
+    "claim": "ResourceClaim",
     "jobset": "JobSet",
     "lws": "LeaderWorkerSet",
 }
@@ -158,7 +159,22 @@ def _is_unschedulable(pod: Obj | None) -> bool:
     return found is not None and found["status"] == "False"
 
 
+def _claims(seen: Seen, counts: Obj, holds: Callable[[Obj], bool]) -> str | None:
+    for pattern, wanted in counts.items():
+        named = seen.objects["ResourceClaim"].items()
+        have = sum(holds(claim) for name, claim in named if fnmatch.fnmatchcase(name, pattern))
+        if have != wanted:
+            return f"{have} of {pattern}, expected {wanted}"
+    return None
+
+
+def _is_allocated(claim: Obj) -> bool:
+    return bool((claim.get("status") or {}).get("allocation"))
+
+
 CHECKS: dict[str, Callable[[Seen, Any], str | None]] = {
+    "claims": lambda seen, what: _claims(seen, what, lambda claim: True),
+    "allocated": lambda seen, what: _claims(seen, what, _is_allocated),
     "scheduled": lambda seen, pods: _all(seen, pods, is_bound),
     "pending": lambda seen, pods: _all(seen, pods, lambda pod: is_alive(pod) and not is_bound(pod)),
     "unschedulable": lambda seen, pods: _all(seen, pods, _is_unschedulable),

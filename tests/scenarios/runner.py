@@ -122,6 +122,10 @@ class ScenarioRun:
             "LeaderWorkerSet": LEADER_WORKER_SETS,
             "PriorityClass": r.PRIORITY_CLASSES,
             "Event": r.EVENTS,
+            "ResourceClaim": r.RESOURCE_CLAIMS,
+            "ResourceClaimTemplate": r.RESOURCE_CLAIM_TEMPLATES,
+            "ResourceSlice": r.RESOURCE_SLICES,
+            "DeviceClass": r.DEVICE_CLASSES,
         }
         return (groups | plain)[kind]
 
@@ -153,7 +157,7 @@ class ScenarioRun:
 
     async def seen(self) -> Seen:
         """Everything of the scenario as it is stored now."""
-        kinds = ("Pod", "PodGroup", "CompositePodGroup", "Workload", "Event", "Job")
+        kinds = ("Pod", "PodGroup", "CompositePodGroup", "Workload", "Event", "Job", "ResourceClaim")
         found = await asyncio.gather(*(self._list(kind) for kind in kinds))
         objects = dict(zip(kinds, found, strict=True))
         objects["Node"] = (await self.client.list(r.NODES)).items
@@ -264,7 +268,17 @@ class ScenarioRun:
     # --- the end -----------------------------------------------------------------------------------
 
     async def _clean(self) -> None:
-        for kind in ("JobSet", "LeaderWorkerSet", "Job", "Pod", "PodGroup", "CompositePodGroup", "Workload"):
+        kinds = (
+            "JobSet",
+            "LeaderWorkerSet",
+            "Job",
+            "Pod",
+            "PodGroup",
+            "CompositePodGroup",
+            "Workload",
+            "ResourceClaim",
+        )
+        for kind in kinds:
             for _ in range(200):
                 left = await self._list(kind)
                 for obj in left:

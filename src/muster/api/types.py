@@ -40,24 +40,28 @@ class ObjectMeta(Leaf, frozen=True):
 
 
 EXPECTED_DURATION = "scheduling.muster.dev/expected-duration"
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 _ANNOTATIONS = {
     "expected_duration": EXPECTED_DURATION,
     "gang": "scheduling.muster.dev/gang",
     "subgroup_size": "leaderworkerset.sigs.k8s.io/subgroup-size",
     "replica_size": "leaderworkerset.sigs.k8s.io/size",
     "total_count": "kueue.x-k8s.io/pod-group-total-count",
+    "index_failures": INDEX_FAILURES,
 }
-_OF_WORKLOADS = tuple((field, key) for field, key in _ANNOTATIONS.items() if field != "expected_duration")
+_OF_NO_WORKLOAD = ("expected_duration", "index_failures")
+_OF_WORKLOADS = tuple((field, key) for field, key in _ANNOTATIONS.items() if field not in _OF_NO_WORKLOAD)
 
 
 class PodAnnotations(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename=_ANNOTATIONS):
-    """The annotations of a pod that scheduling reads; the others are not decoded."""
+    """The annotations of a pod that scheduling or the controller of Jobs reads; the others are not decoded."""
 
     expected_duration: str | None = None
     gang: str | None = None
     subgroup_size: str | None = None
     replica_size: str | None = None
     total_count: str | None = None
+    index_failures: str | None = None
 
     def read(self) -> dict[str, str]:
         """Those that say which group of a workload a pod belongs to, by their keys."""

@@ -57,7 +57,12 @@ class NodeFlags:
             racks_per_block=self.racks_per_block,
         )
         drivers = [SimulatedDriver.parse(text) for text in self.devices]
-        slices = [driver.slice(name) for name in inventory.names() for driver in drivers]
+        published = (
+            driver.slices(name, inventory.labels(index))
+            for index, name in enumerate(inventory.names())
+            for driver in drivers
+        )
+        slices = {each["metadata"]["name"]: each for some in published for each in some}.values()
         return Snapshot(
             {
                 "Node": [msgspec.convert(inventory.node(i, 0.0), Node) for i in range(self.count)],
@@ -81,16 +86,36 @@ def amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 def devices(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Check that each value is a name and a number, each name once."""
+    """Check that each value is a name and a number, or a file of drivers, each name once."""
     from muster.nodes.simulated_devices import SimulatedDriver
 
     try:
-        names = [SimulatedDriver.parse(value).name for value in values]
-    except ValueError as error:
+        found = [text for value in values for text in (_of_file(value) if _is_file(value) else [value])]
+        names = [SimulatedDriver.parse(text).name for text in found]
+    except (OSError, ValueError) as error:
         raise click.BadParameter(str(error)) from None
     if len(set(names)) < len(names):
         raise click.BadParameter("a name occurs twice")
-    return values
+    return tuple(found)
+
+
+def _is_file(value: str) -> bool:
+    return value.endswith((".yaml", ".yml", ".json"))
+
+
+def _of_file(path: str) -> list[str]:
+    from pathlib import Path
+
+    import yaml
+
+    from muster.nodes.simulated_devices import drivers_of_file
+
+    try:
+        return drivers_of_file(yaml.safe_load(Path(path).read_text()))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def options(
@@ -112,8 +137,8 @@ def options(
         click.option(
             "--devices",
             multiple=True,
-            metavar="NAME:COUNT",
+            metavar="NAME:COUNT|FILE",
             callback=devices,
-            help="Devices of a node for resource claims, such as gpu:8; of class NAME.example.com.",
+            help="Devices of a node for claims, such as gpu:8, of class NAME.example.com; or a file of drivers.",
         ),
     )

@@ -6,13 +6,12 @@ A new template replaces pods node by node: at most `maxUnavailable` nodes are wi
 
 from __future__ import annotations
 
-from muster.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
-from muster.controllers.adoption import adopt, orphans_of, selects
-from muster.controllers.controller import Controller
+from muster.api.resources import DAEMON_SETS, NODES
 from muster.controllers.daemon_nodes import NodeJudge, daemon_spec, node_of, pinned
-from muster.controllers.objects import PodView, RevisionView, UnstructuredObject, available_in, controller_of
-from muster.controllers.pod_control import PodControl, pod_from
-from muster.controllers.revisions import HASH_LABEL, Revisions, revision_hash
+from muster.controllers.objects import PodView, RevisionView, UnstructuredObject, available_in
+from muster.controllers.pod_control import pod_from
+from muster.controllers.pod_owner import RevisionedPodOwner
+from muster.controllers.revisions import HASH_LABEL, revision_hash
 from muster.controllers.rolling_limits import rolling_limit
 from muster.controllers.status import JSON, write_status
 
@@ -20,22 +19,17 @@ _FIRST_BACKOFF = 1.0  # seconds between two pods on a node where they fail
 _LONGEST_BACKOFF = 900.0
 
 
-class DaemonSetController(Controller):
+class DaemonSetController(RevisionedPodOwner):
     name = "daemonset-controller"
     workers = 2
+    resource = DAEMON_SETS
 
     def setup(self) -> None:
-        self._sets = self.watch_keys(DAEMON_SETS)
-        self._by_namespace = self._sets.index("by-namespace", lambda each: each.metadata.namespace)
+        super().setup()
         self.nodes = self.watch(NODES)
-        pods = self.watch(PODS)
-        self._orphans = orphans_of(pods)
-        self.control = PodControl(self.client, self.clock, pods, DAEMON_SETS, self.events)
-        self.revisions = Revisions(self.client, self.watch(CONTROLLER_REVISIONS), DAEMON_SETS)
         self.failures: dict[tuple[str, str], tuple[int, float]] = {}  # (set, node) -> how often, when last
-        self._sets.on_change(self._set_changed)
+        self.sets.on_change(self._set_changed)
         self.nodes.on_change(self._node_changed)
-        pods.on_change(self._pod_changed)
 
     def _set_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         if old is not None and new is None:
@@ -44,43 +38,13 @@ class DaemonSetController(Controller):
     def _node_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         if old is not None and new is not None and _placement(old) == _placement(new):
             return
-        for each in self._sets.objects.values():
+        for each in self.sets.objects.values():
             self.queue.add((each.metadata.namespace, each.metadata.name))
 
-    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
-        pod = new if new is not None else old
-        if pod is None:
-            return
-        owner = controller_of(pod.metadata)
-        if owner is not None and owner.kind == DAEMON_SETS.kind:
-            self.queue.add((pod.metadata.namespace, owner.name))
-        elif owner is None and new is not None:
-            for each in self._by_namespace.get(pod.metadata.namespace):
-                if selects(each, pod.metadata):
-                    self.queue.add((pod.metadata.namespace, each.metadata.name))
-
-    async def reconcile(self, key: tuple[str, str]) -> float | None:
-        found: UnstructuredObject | None = self._sets.get(*key)
-        if found is None or found.metadata.deletion_timestamp is not None:
-            return None
-        if await self._adopt(found):
-            return None  # the adopted pod's event queues the key again
-        known = self.revisions.of(found)
-        collisions = int(found.status.get("collisionCount") or 0)
-        update = await self.revisions.update_revision(found, known, collisions)
-        if update is None:
-            await write_status(self.client, DAEMON_SETS, found, {**found.status, "collisionCount": collisions + 1})
-            return None
+    async def roll_out(
+        self, found: UnstructuredObject, known: list[RevisionView], update: RevisionView
+    ) -> float | None:
         return await _Reconciliation(self, found, update).run(known)
-
-    async def _adopt(self, found: UnstructuredObject) -> bool:
-        """Adopt pods that match the selector and have no controller; whether there were any."""
-        orphans: list[PodView] = [
-            pod for pod in self._orphans.get(found.metadata.namespace) if not pod.going and selects(found, pod.metadata)
-        ]
-        for pod in orphans:
-            await adopt(self.client, PODS, pod.metadata, DAEMON_SETS, found.metadata)
-        return bool(orphans)
 
 
 class _Reconciliation:

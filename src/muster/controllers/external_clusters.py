@@ -11,6 +11,7 @@ from typing import Any
 
 from muster.api.groups import HUB, PREEMPT_LOWER_PRIORITY
 from muster.api.manifests import CRD_GROUP, CRD_LABEL
+from muster.api.membership import facts_of_meta, leaf_of
 from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, Resource
 from muster.api.types import PriorityClass
 from muster.client.protocol import Client
@@ -38,22 +39,28 @@ class CompositeProtection(PodGroupProtection):
 
 
 class CrdProtection(PodGroupProtection):
-    """Both kinds as custom resources, and members that name their group by a label."""
+    """Both kinds as custom resources, and members that name their group by a label or by what they are."""
 
     groups = CRD_POD_GROUPS
     composites = CRD_COMPOSITES
 
     def watch_members(self) -> None:
-        self.context.informers.of(PODS, label_selector=CRD_LABEL)
+        if self.context.workloads is None:  # else pods without the label are members as well
+            self.context.informers.of(PODS, label_selector=CRD_LABEL)
         super().watch_members()
 
     def named_by(self, pod: PodView) -> str:
-        return (pod.metadata.labels or {}).get(CRD_LABEL, "")
+        label = (pod.metadata.labels or {}).get(CRD_LABEL, "")
+        workloads = self.context.workloads
+        if label or workloads is None or pod.spec.scheduler_name not in workloads.schedulers:
+            return label
+        return leaf_of(facts_of_meta(pod.metadata))
 
     async def named_live(self, group: UnstructuredObject) -> list[PodView]:
-        selector = f"{CRD_LABEL}={group.metadata.name}"
+        name = group.metadata.name
+        selector = f"{CRD_LABEL}={name}" if self.context.workloads is None else ""
         page = await self.client.list(PODS, group.metadata.namespace, label_selector=selector, into=PodView)
-        return page.items
+        return [pod for pod in page.items if self.named_by(pod) == name]
 
 
 class CrdPriority(Controller):

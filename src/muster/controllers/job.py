@@ -7,13 +7,23 @@ before the first pod.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from muster.api.errors import ApiError
 from muster.api.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
+from muster.api.types import INDEX_FAILURES
 from muster.client.clock import seconds_of, timestamp
+from muster.controllers.adoption import adopt, orphans_of, release, selector_of
 from muster.controllers.controller import Controller
-from muster.controllers.job_counts import INDEX_LABEL, JobCounts, format_indexes, index_of, met_rule, parse_indexes
+from muster.controllers.job_counts import (
+    INDEX_LABEL,
+    JobCounts,
+    format_indexes,
+    index_of,
+    met_rule,
+    parse_indexes,
+)
 from muster.controllers.job_group import GroupBlocked, JobGroups, described_by, is_delegated, parent_of
 from muster.controllers.job_group_objects import owner_reference
 from muster.controllers.objects import PodView, UnstructuredObject, controller_of
@@ -24,6 +34,7 @@ _MANAGER = "kubernetes.io/job-controller"
 _FIRST_BACKOFF = 10.0
 _LONGEST_BACKOFF = 360.0
 _BLOCKED_SECONDS = 30.0  # a Job that waits for a Workload is woken by it; this is the fallback
+_JOB_NAME = "batch.kubernetes.io/job-name"
 
 
 class JobController(Controller):
@@ -33,6 +44,7 @@ class JobController(Controller):
     def setup(self) -> None:
         self._jobs = self.watch_keys(JOBS)
         pods = self.watch(PODS)
+        self._orphans = orphans_of(pods)
         self._control = PodControl(self.client, self.clock, pods, JOBS, self.events)
         self._counts: dict[str, JobCounts] = {}
         workloads, groups = self.watch(WORKLOADS), self.watch(POD_GROUPS)
@@ -45,12 +57,16 @@ class JobController(Controller):
         self._jobs.on_change(self._job_changed)
 
     def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
-        pod = new if new is not None else old
-        owner = controller_of(pod.metadata) if pod is not None else None
-        if pod is not None and owner is not None and owner.kind == JOBS.kind:
-            if new is not None and owner.uid in self._counts:
-                self._counts[owner.uid].note((new,), self.clock.now())
-            self.queue.add((pod.metadata.namespace, owner.name))
+        for pod in (old, new):
+            if pod is None:
+                continue
+            owner = controller_of(pod.metadata)
+            if owner is not None and owner.kind == JOBS.kind:
+                if pod is new and owner.uid in self._counts:
+                    self._counts[owner.uid].note((pod,), self.clock.now())
+                self.queue.add((pod.metadata.namespace, owner.name))
+            elif owner is None and (name := (pod.metadata.labels or {}).get(_JOB_NAME)):
+                self.queue.add((pod.metadata.namespace, name))
 
     def _job_changed(self, old: UnstructuredObject | None, new: UnstructuredObject | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
@@ -70,6 +86,8 @@ class JobController(Controller):
             return None
         if job.spec.get("managedBy") not in (None, _MANAGER):
             return None
+        if await self._claim(job):
+            return None  # the pod's event queues the key again
         if finished_condition(job):
             return await self._expire(job)
         return await _Reconciliation(self, job).run()
@@ -85,11 +103,29 @@ class JobController(Controller):
         counts = self._counts.get(job.metadata.uid)
         if counts is None:
             counts = self._counts[job.metadata.uid] = JobCounts.from_status(
-                job.spec.get("podFailurePolicy"), job.status, pods, self.clock.now()
+                job.spec, job.status, pods, self.clock.now()
             )
         else:
             counts.note(pods, self.clock.now())
         return counts
+
+    async def _claim(self, job: UnstructuredObject) -> bool:
+        """Adopt pods that the selector matches and let go of those that it does not; whether there were any."""
+        if job.spec.get("selector") is None:
+            return False
+        ours = selector_of(job)
+        named: list[PodView] = [
+            pod
+            for pod in self._orphans.get(job.metadata.namespace)
+            if (pod.metadata.labels or {}).get(_JOB_NAME) == job.metadata.name
+        ]
+        orphans = [pod for pod in named if not pod.going and ours(pod.metadata)]
+        strangers = [pod for pod in self.pods_of(job) if not ours(pod.metadata)]
+        for pod in orphans:
+            await adopt(self.client, PODS, pod.metadata, JOBS, job.metadata)
+        for pod in strangers:
+            await release(self.client, PODS, pod.metadata, job.metadata)
+        return bool(orphans or strangers)
 
     async def _expire(self, job: UnstructuredObject) -> float | None:
         """Remove a finished Job when its time to live is over."""
@@ -142,6 +178,11 @@ class _Reconciliation:
         return {index for index in done if index < wanted}
 
     @property
+    def failed_indexes(self) -> set[int]:
+        """Indexes that failed for good, where each has a limit; one that succeeded all the same is not among them."""
+        return self.counts.indexes.failed - self.completed if self.counts.indexes is not None else set()
+
+    @property
     def succeeded(self) -> int:
         return len(self.completed) if self.indexed else self.counts.total_succeeded
 
@@ -190,6 +231,13 @@ class _Reconciliation:
             return ("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
         if self.counts.fatal:
             return ("Failed", "PodFailurePolicy", self.counts.fatal)
+        if self.failed_indexes:
+            most = self.spec.get("maxFailedIndexes")
+            if most is not None and len(self.failed_indexes) > most:
+                why = "Job has exceeded the specified maximal number of failed indexes"
+                return ("Failed", "MaxFailedIndexesExceeded", why)
+            if len(self.failed_indexes | self.completed) >= int(completions or 0):
+                return ("Failed", "FailedIndexes", "Job has failed indexes")
         if self.counts.total_failed > int(self.spec.get("backoffLimit", 6)):
             return ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
         deadline = self.spec.get("activeDeadlineSeconds")
@@ -248,7 +296,7 @@ class _Reconciliation:
         if completions is None:
             wanted = parallelism if self.succeeded == 0 else min(parallelism, len(self.active))
         else:
-            wanted = min(parallelism, int(completions) - self.succeeded)
+            wanted = min(parallelism, int(completions) - self.succeeded - len(self.failed_indexes))
         wanted = max(0, wanted - len(self.leaving))
         keep, surplus = self._kept(wanted)
         await self.control.delete(surplus, self.job.metadata)
@@ -256,7 +304,7 @@ class _Reconciliation:
         missing = wanted - len(keep)
         if missing <= 0:
             return
-        wait = self._backoff()
+        wait = self._backoff() if self.counts.indexes is None else 0.0
         if wait > 0:
             self._check_after(wait)
             return
@@ -272,7 +320,7 @@ class _Reconciliation:
         if not self.indexed:
             return ordered[:wanted], ordered[wanted:]
         keep: list[PodView] = []
-        taken = set(self.completed)
+        taken = self.completed | self.failed_indexes
         limit = int(self.spec.get("completions") or 0)
         numbered = [(index, pod) for pod in ordered if (index := index_of(pod)) is not None]
         for index, pod in sorted(numbered, key=lambda each: each[0]):
@@ -295,9 +343,22 @@ class _Reconciliation:
         if not self.indexed:
             return [self._pod(template, f"{name}-", group) for _ in range(missing)]
         present = [*self.active, *self.leaving]
-        taken = self.completed | {index for pod in present if (index := index_of(pod)) is not None}
-        free = [index for index in range(int(self.spec.get("completions") or 0)) if index not in taken][:missing]
-        return [self._indexed_pod(template, index, group) for index in free]
+        taken = self.completed | self.failed_indexes
+        taken |= {index for pod in present if (index := index_of(pod)) is not None}
+        free = (index for index in range(int(self.spec.get("completions") or 0)) if index not in taken)
+        now = islice((index for index in free if self._is_due(index)), missing)
+        return [self._indexed_pod(template, index, group) for index in now]
+
+    def _is_due(self, index: int) -> bool:
+        """Whether an index with a limit of its own has waited long enough since its last failure."""
+        failures = self.counts.indexes
+        if failures is None or not failures.counts.get(index):
+            return True
+        delay = min(_FIRST_BACKOFF * 2 ** (failures.counts[index] - 1), _LONGEST_BACKOFF)
+        left = failures.noticed[index] + delay - self.now
+        if left > 0:
+            self._check_after(left)
+        return left <= 0
 
     def _pod(self, template: JSON, generate_name: str, group: JSON | None) -> JSON:
         pod = pod_from(template, JOBS, self.job.metadata, generate_name)
@@ -310,7 +371,10 @@ class _Reconciliation:
     def _indexed_pod(self, template: JSON, index: int, group: JSON | None) -> JSON:
         pod = self._pod(template, f"{self.job.metadata.name}-{index}-", group)
         pod["metadata"]["labels"][INDEX_LABEL] = str(index)
-        pod["metadata"].setdefault("annotations", {})[INDEX_LABEL] = str(index)
+        annotations: dict[str, str] = pod["metadata"].setdefault("annotations", {})
+        annotations[INDEX_LABEL] = str(index)
+        if self.counts.indexes is not None:
+            annotations[INDEX_FAILURES] = str(self.counts.indexes.counts.get(index, 0))
         if "." not in self.job.metadata.name:
             pod["spec"].setdefault("hostname", f"{self.job.metadata.name}-{index}"[-63:].lstrip("-"))
         return pod
@@ -331,6 +395,8 @@ class _Reconciliation:
                 status[key] = number
         if self.completed:
             status["completedIndexes"] = format_indexes(self.completed)
+        if self.counts.indexes is not None:
+            status["failedIndexes"] = format_indexes(self.failed_indexes)
         if self.start is not None:
             status["startTime"] = self.start
         if self.conditions:

@@ -9,10 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from muster.controllers.job_failures import FAIL_JOB, IGNORE, JSON, decide
+from muster.controllers.job_failures import FAIL_INDEX, FAIL_JOB, IGNORE, JSON, decide
 from muster.controllers.objects import PodView
 
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(slots=True)
+class IndexFailures:
+    """The failures of each index of a Job that has a limit for each."""
+
+    limit: int
+    failed: set[int]  # for good
+    counts: dict[int, int] = field(default_factory=dict[int, int])
+    noticed: dict[int, float] = field(default_factory=dict[int, float])  # when the last failure was
+
+    def note(self, pod: PodView, action: str, now: float) -> None:
+        index = index_of(pod)
+        if index is None:
+            return
+        before = (pod.metadata.annotations.index_failures or "") if pod.metadata.annotations is not None else ""
+        count = (int(before) if before.isdigit() else 0) + (action != IGNORE)
+        self.counts[index] = max(self.counts.get(index, 0), count)
+        self.noticed[index] = now
+        if action == FAIL_INDEX or self.counts[index] > self.limit:
+            self.failed.add(index)
 
 
 @dataclass(slots=True)
@@ -26,11 +47,14 @@ class JobCounts:
     failed: dict[str, float] = field(default_factory=dict[str, float])  # uid -> when it was noticed
     ignored: set[str] = field(default_factory=set[str])
     fatal: str = ""  # message of a failure that ends the Job
+    indexes: IndexFailures | None = None
 
     @classmethod
-    def from_status(cls, policy: JSON | None, status: JSON, pods: Iterable[PodView], now: float) -> JobCounts:
+    def from_status(cls, spec: JSON, status: JSON, pods: Iterable[PodView], now: float) -> JobCounts:
         """From the written status and the pods that are still there, which it includes."""
-        counts = cls(policy)
+        counts = cls(spec.get("podFailurePolicy"))
+        if (limit := spec.get("backoffLimitPerIndex")) is not None:
+            counts.indexes = IndexFailures(int(limit), parse_indexes(status.get("failedIndexes")))
         counts.note(pods, now)
         counts.succeeded_before = max(0, int(status.get("succeeded") or 0) - len(counts.succeeded))
         counts.failed_before = max(0, int(status.get("failed") or 0) - len(counts.failed))
@@ -45,6 +69,8 @@ class JobCounts:
 
     def _note_failure(self, pod: PodView, now: float) -> None:
         decision = decide(self.policy, pod)
+        if self.indexes is not None and pod.metadata.uid not in self.ignored:
+            self.indexes.note(pod, decision.action, now)
         if decision.action == IGNORE:
             self.ignored.add(pod.metadata.uid)
             return

@@ -11,7 +11,7 @@ from muster.controllers.objects import PodView
 
 JSON = dict[str, Any]
 
-COUNT, IGNORE, FAIL_JOB = "Count", "Ignore", "FailJob"
+COUNT, IGNORE, FAIL_JOB, FAIL_INDEX = "Count", "Ignore", "FailJob", "FailIndex"
 
 
 class FailureDecision(NamedTuple):

@@ -15,6 +15,7 @@ from muster.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    DEVICE_TAINT_RULES,
     JOBS,
     LEASES,
     NAMESPACES,
@@ -28,6 +29,7 @@ from muster.api.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
+    RESOURCE_SLICES,
     SERVICES,
     STATEFUL_SETS,
     WORKLOADS,
@@ -43,6 +45,7 @@ from muster.controllers.cron_job import CronJobController
 from muster.controllers.custom_resource_definition import CustomResourceDefinitions
 from muster.controllers.daemon_set import DaemonSetController
 from muster.controllers.deployment import DeploymentController
+from muster.controllers.device_taint_eviction import DeviceTaintEviction
 from muster.controllers.discovery import discover
 from muster.controllers.disruption import Disruption
 from muster.controllers.endpoint_slice import EndpointSliceController
@@ -89,6 +92,7 @@ CONTROLLERS: tuple[type[Controller], ...] = (
     NodeLifecycle,
     CertificateSigning,
     AutoscalerNotice,
+    DeviceTaintEviction,
     ResourceClaimController,
     WorkloadController,
 )
@@ -119,6 +123,8 @@ _UNSTRUCTURED = frozenset(
         REPLICA_SETS,
         REPLICATION_CONTROLLERS,
         RESOURCE_CLAIM_TEMPLATES,
+        RESOURCE_SLICES,
+        DEVICE_TAINT_RULES,
         RESOURCE_CLAIMS,
         RESOURCE_QUOTAS,
         SERVICES,

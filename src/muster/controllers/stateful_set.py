@@ -7,13 +7,14 @@ at most `maxUnavailable` of them at a time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from muster.api.errors import ApiError
-from muster.api.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
-from muster.controllers.adoption import adopt, orphans_of, selects
-from muster.controllers.controller import Controller
-from muster.controllers.objects import PodView, RevisionView, UnstructuredObject, available_in, controller_of, json_of
-from muster.controllers.pod_control import PodControl, PodWords
-from muster.controllers.revisions import HASH_LABEL, Revisions, template_of
+from muster.api.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS
+from muster.controllers.objects import PodView, RevisionView, UnstructuredObject, available_in, json_of
+from muster.controllers.pod_control import PodWords
+from muster.controllers.pod_owner import RevisionedPodOwner
+from muster.controllers.revisions import HASH_LABEL, template_of
 from muster.controllers.rolling_limits import rolling_limit
 from muster.controllers.stateful_pods import (
     claim_names,
@@ -34,58 +35,27 @@ _WORDS = PodWords(
 )
 
 
-class StatefulSetController(Controller):
+class StatefulSetController(RevisionedPodOwner):
     name = "statefulset-controller"
     workers = 4
+    resource = STATEFUL_SETS
+    words = _WORDS
 
     def setup(self) -> None:
-        self._sets = self.watch_keys(STATEFUL_SETS)
-        self._by_namespace = self._sets.index("by-namespace", lambda each: each.metadata.namespace)
-        pods = self.watch(PODS)
-        self._orphans = orphans_of(pods)
-        self.control = PodControl(self.client, self.clock, pods, STATEFUL_SETS, self.events, _WORDS)
+        super().setup()
         self.claims = self.watch(PERSISTENT_VOLUME_CLAIMS)
-        self.revisions = Revisions(self.client, self.watch(CONTROLLER_REVISIONS), STATEFUL_SETS)
-        pods.on_change(self._pod_changed)
 
-    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
-        pod = new if new is not None else old
-        if pod is None:
-            return
-        owner = controller_of(pod.metadata)
-        if owner is not None and owner.kind == STATEFUL_SETS.kind:
-            self.queue.add((pod.metadata.namespace, owner.name))
-        elif owner is None and new is not None:
-            for each in self._by_namespace.get(pod.metadata.namespace):
-                if selects(each, pod.metadata) and ordinal_of(each, pod.metadata.name) is not None:
-                    self.queue.add((pod.metadata.namespace, each.metadata.name))
+    def belongs(self, owner: UnstructuredObject) -> Callable[[PodView], bool]:
+        """Those of its labels that have one of its names."""
+        selected = super().belongs(owner)
+        return lambda pod: ordinal_of(owner, pod.metadata.name) is not None and selected(pod)
 
-    async def reconcile(self, key: tuple[str, str]) -> float | None:
-        found: UnstructuredObject | None = self._sets.get(*key)
-        if found is None or found.metadata.deletion_timestamp is not None:
-            return None
-        if await self._adopt(found):
-            return None  # the adopted pod's event queues the key again
-        known = self.revisions.of(found)
-        collisions = int(found.status.get("collisionCount") or 0)
-        update = await self.revisions.update_revision(found, known, collisions)
-        if update is None:
-            await write_status(self.client, STATEFUL_SETS, found, {**found.status, "collisionCount": collisions + 1})
-            return None
+    async def roll_out(
+        self, found: UnstructuredObject, known: list[RevisionView], update: RevisionView
+    ) -> float | None:
         named = found.status.get("currentRevision")
         current = next((each for each in known if each.metadata.name == named), update)
         return await _Reconciliation(self, found, current, update).run(known)
-
-    async def _adopt(self, found: UnstructuredObject) -> bool:
-        """Adopt pods that match selector and name and have no controller; whether there were any."""
-        orphans: list[PodView] = [
-            pod
-            for pod in self._orphans.get(found.metadata.namespace)
-            if not pod.going and selects(found, pod.metadata) and ordinal_of(found, pod.metadata.name) is not None
-        ]
-        for pod in orphans:
-            await adopt(self.client, PODS, pod.metadata, STATEFUL_SETS, found.metadata)
-        return bool(orphans)
 
 
 class _Reconciliation:

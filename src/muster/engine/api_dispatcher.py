@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from muster.api.devices import ResourceClaim
 from muster.api.groups import DISRUPTION_TARGET
 from muster.api.types import Pod
 from muster.client.clock import Clock
-from muster.client.protocol import Client
+from muster.client.objects import part
+from muster.client.protocol import Client, Obj
 from muster.engine.api_calls.binding import BindConditions, BindingCall
 from muster.engine.api_calls.call import ApiCall, Barrier
 from muster.engine.api_calls.claims import AllocationCall, BindsAfterClaims, ReleaseCall
+from muster.engine.api_calls.device_gate import BindGates, DeviceBindGate
 from muster.engine.api_calls.event import DecidedEvents
 from muster.engine.api_calls.eviction import EvictionCall
 from muster.engine.api_calls.patches import ClaimAnnotationCall, StatusPatchCall, VolumeClaimRefCall
@@ -78,6 +81,8 @@ class ApiDispatcher:
         self._announcing: set[ApiCall] = set()  # DisruptionTargets and nominations that are not known to be written
         self._barrier: Barrier | None = None
         self.volume_gate = VolumeBindGate(latest.look, self._bind, report)
+        self.device_gate = DeviceBindGate(latest.look, report)
+        self.gates = BindGates(self.volume_gate, self.device_gate)
 
     def dispatch(self, decisions: list[Decision]) -> None:
         self._barrier = None
@@ -140,8 +145,30 @@ class ApiDispatcher:
             consumers = (consumer.uid for consumer in call.consumers)
             self._queue.submit(ReleaseCall(call.claim, consumers, self._client, self._clock, call.allocation or {}))
 
-        held = BindsAfterClaims(binds, calls, lambda: self.dispatch(list(then)), undo, self._report)
-        self._queue.submit(held, Barrier(calls))
+        def give_back() -> None:
+            for call in calls:
+                undo(call)
+
+        def written() -> None:
+            if any(map(self._awaits_conditions, calls)):
+                claims = [call.claim for call in calls]
+                self.device_gate.hold(binds, claims, release, give_back, self._clock.now())
+            else:
+                release()
+
+        def release() -> None:
+            self.dispatch(list(then))
+
+        self._queue.submit(BindsAfterClaims(binds, calls, written, undo, self._report), Barrier(calls))
+
+    def _awaits_conditions(self, call: AllocationCall) -> bool:
+        """Whether a claim has devices that must be made ready before a pod may use them."""
+        if call.allocation is not None:
+            results: list[Obj] = part(call.allocation, "devices").get("results") or []
+            return any(result.get("bindingConditions") for result in results)
+        known: ResourceClaim | None = self._latest.look("ResourceClaim", call.claim.namespace, call.claim.name)
+        allocation = known.status.allocation if known is not None else None
+        return any(each.binding_conditions for each in (allocation.devices.results if allocation else None) or ())
 
     def record(self, decision: RecordEvent) -> None:
         """Queue an event."""

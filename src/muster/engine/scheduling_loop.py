@@ -56,7 +56,7 @@ class SchedulingLoop:
     ) -> None:
         self._scheduler = scheduler
         self._parts = parts
-        self._volume_gate = parts.dispatcher.volume_gate
+        self._gates = parts.dispatcher.gates
         self._inbox = inbox
         self._clock = clock
         self._metrics = metrics
@@ -117,8 +117,8 @@ class SchedulingLoop:
         events = self._inbox.take(self._settings.most_events)
         for event in events:
             self._handle(event, now)
-        if events and self._volume_gate.busy:
-            self._volume_gate.review(now)
+        if events and self._gates.busy:
+            self._gates.review(now)
 
     def _handle(self, event: Event, now: float) -> None:
         if self._parts.decision_log is not None:
@@ -168,7 +168,7 @@ class SchedulingLoop:
             return True
         while len(self._inbox):
             self._take_events()
-        if self._held_back or self._volume_gate.busy or not scheduler.may_restart():
+        if self._held_back or self._gates.busy or not scheduler.may_restart():
             return not (decision_log.is_overfull and scheduler.state.assumed.in_flight() and not self._held_back)
         fresh, now = self._new_scheduler(), self._clock.now()
         decision_log.next_segment()
@@ -276,7 +276,7 @@ class SchedulingLoop:
         """Until something happens or something is due."""
         wakeup = self._inbox.wakeup
         held = [self._due_at(each) for each in self._held_back] if self._acquiring is None else []
-        times = (self._scheduler.wake_at(self._clock.now()), self._volume_gate.next_due(), *held)
+        times = (self._scheduler.wake_at(self._clock.now()), self._gates.next_due(), *held)
         due = [when for when in times if when is not None]
         if not due:
             await wakeup.wait()
@@ -290,7 +290,7 @@ class SchedulingLoop:
             async with asyncio.timeout(delay):
                 await wakeup.wait()
         except TimeoutError:
-            self._volume_gate.review(self._clock.now())
+            self._gates.review(self._clock.now())
 
 
 def _without(uids: set[str], decisions: list[Decision]) -> list[Decision]:

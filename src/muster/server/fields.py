@@ -59,10 +59,7 @@ def configuration(obj: Obj, message: Message) -> Obj:
     problems: Problems = []
     result = _walked(_plan(message, sparse=True), obj, problems)
     if problems:
-        try:
-            unknown = _Finder(message).find(obj)
-        except ValueError as wrong:
-            raise refused(message.kind, message.version, str(wrong), patched=False) from None
+        unknown = unknown_fields(obj, message)
         if unknown:
             raise undeclared(unknown)
     return result
@@ -92,6 +89,14 @@ def decode(
     if mode == STRICT and warnings:
         raise refused(message.kind, message.version, not_strict(warnings), patched=patched)
     return result, [] if mode == IGNORE else warnings
+
+
+def unknown_fields(obj: Obj, message: Message) -> list[str]:
+    """The paths of fields that a message does not have. Raises ApiError 400 on a value of the wrong type."""
+    try:
+        return _Finder(message).find(obj)
+    except ValueError as wrong:
+        raise refused(message.kind, message.version, str(wrong), patched=False) from None
 
 
 def undeclared(unknown: list[str]) -> ApiError:

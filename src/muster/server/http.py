@@ -12,6 +12,7 @@ import logging
 import ssl
 import tempfile
 import zlib
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -25,6 +26,7 @@ from muster.api.errors import ApiError, bad_request, timeout, too_large, too_man
 from muster.certificates import Pair
 from muster.server.auth.authentication import CallerCredentials
 from muster.server.error_status import error_response
+from muster.server.free_memory import release_soon
 from muster.server.request import Request, Response, WatchStream
 
 log = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ Admit = Callable[[Request, CallerCredentials], None]  # sets the user, or raises
 Handle = Callable[[Request], Awaitable[Response | WatchStream]]
 _READS = frozenset(("GET", "HEAD", "OPTIONS"))
 _COMPRESS_ABOVE = 128 * 1024
+_END_AT_ONCE = 25  # streams
+_MANY_ENDED, _SETTLED_SECONDS = 200, 5.0  # streams that held memory for what they sent, and when that is freed
 
 
 class Limits(NamedTuple):
@@ -220,9 +224,10 @@ class _Connection(web.RequestHandler):
     busy = False  # with a request
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        server = cast("_Server | None", self._manager)
         super().connection_lost(exc)
-        if self.streaming is not None:
-            self.streaming.cancel()
+        if self.streaming is not None and server is not None:
+            server.end_soon(self.streaming)
 
     def handle_error(
         self,
@@ -251,6 +256,8 @@ class _Server(web.Server):
         super().__init__(handler, **options)
         self._most_open = most_open
         self._open: dict[web.RequestHandler, asyncio.Transport] = {}  # in the order in which they came
+        self._ending: deque[asyncio.Task[Any]] = deque()  # streams whose clients are gone
+        self._ended = 0  # of them, since memory was last given back
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
@@ -279,6 +286,22 @@ class _Server(web.Server):
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
+
+    def end_soon(self, stream: asyncio.Task[Any]) -> None:
+        """End a stream; of thousands that lost their clients at once, a few in each turn of the loop."""
+        self._ending.append(stream)
+        if len(self._ending) == 1:
+            self._loop.call_soon(self._end_some)
+
+    def _end_some(self) -> None:
+        for _ in range(min(len(self._ending), _END_AT_ONCE)):
+            self._ending.popleft().cancel()
+            self._ended += 1
+        if self._ending:
+            self._loop.call_soon(self._end_some)
+        elif self._ended >= _MANY_ENDED:
+            self._ended = 0
+            self._loop.call_later(_SETTLED_SECONDS, release_soon)
 
     async def abort_open(self) -> None:
         """Abort the connections that are still open, without a TLS shutdown handshake."""

@@ -62,5 +62,6 @@ def scheduler_for(snapshot: Snapshot, progress: Progress | None = None, *, now: 
         return shown if progress is None else progress.through(shown, "Taking it in", total)
 
     scheduler = scheduler_of(snapshot, config_for(snapshot), through, now=now)
+    scheduler.adopt_held_seats(now)
     scheduler.adopt_reservations(now)
     return scheduler

@@ -125,12 +125,16 @@ def _domains(
 
 
 def _kept(view: SchedulerView, key: str, value: str) -> dict[str, int]:
-    """The seats that are kept in a domain, by the group that they are kept for."""
+    """The seats that are kept in a domain for groups that wait or members to come, by the group they are kept for."""
     kept: dict[str, int] = {}
     for reservation in view.reservations():
         seats = sum(view.domain_of(node, key) == value for _, node in reservation.seats)
         if seats:
             kept[f"{reservation.entity.namespace}/{reservation.entity.name}"] = seats
+    for seat in view.held_seats():
+        if view.domain_of(seat.node, key) == value:
+            name = f"{seat.entity.namespace}/{seat.entity.name}"
+            kept[name] = kept.get(name, 0) + 1
     return kept
 
 

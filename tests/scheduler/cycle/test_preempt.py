@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from muster.api import groups as api
+from muster.api import kueue
 from muster.scheduler.interface import decisions as d
 from tests.build.objects import HOSTNAME, a_basic, a_composite, a_gang, a_node, a_pod, near, pods
 from tests.build.preemption import HIGH, LOW, a_tree, with_lows
@@ -328,3 +329,29 @@ def test_a_group_on_its_way_out_stays_a_target_until_it_is_bound_again():
     world.remove("Pod", "victim-0")
     world.run()
     assert world.condition("PodGroup", "victim", api.DISRUPTION_TARGET).status == "True"
+
+
+# --- Kueue -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", ["kueue.x-k8s.io/podset", "kueue.x-k8s.io/queue-name"])
+def test_nobody_is_evicted_for_what_kueue_admitted_unless_the_group_says_so(label: str):
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(*[a_pod(f"low-{i}", priority=LOW, node="n0") for i in range(2)])
+    world.add(a_gang("g", 2, priority=HIGH), *pods(2, "g", priority=HIGH, labels={label: "main"})).run()
+    assert world.evicted() == []
+    assert world.bound("g") == {}
+    told = a_gang("g", 2, priority=HIGH)
+    told = msgspec.structs.replace(
+        told, metadata=msgspec.structs.replace(told.metadata, annotations={kueue.PREEMPTION: kueue.ALLOWED})
+    )
+    world.add(told).run()
+    assert world.evicted() == ["low-0", "low-1"]
+    assert len(world.bound("g")) == 2
+
+
+def test_nobody_is_evicted_for_a_single_pod_that_kueue_admitted():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_pod("low", priority=LOW, node="n0"))
+    world.add(a_pod("p", priority=HIGH, labels={"kueue.x-k8s.io/managed": "true"})).run()
+    assert world.evicted() == []

@@ -9,7 +9,7 @@ import msgspec
 from muster.api import types
 from muster.scheduler.explain.explain import explain, find, find_of_job
 from muster.scheduler.explain.explanation import Explanation
-from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, pods
+from tests.build.objects import RACK, a_composite, a_gang, a_node, a_pod, expects, pods
 from tests.build.scheduler import TestWorld, a_world
 
 
@@ -282,3 +282,49 @@ def test_an_entity_that_fits_now_waits_for_its_turn():
     world = a_world([a_node("n0", cpu=4)]).add(a_pod("first", priority=5), a_pod("second"))
     found = explained(world, "Pod", "second")
     assert found.sentence == "pod second fits now; 1 ahead of it in the queue may take the room first"
+
+
+# --- members to come, and Kueue ----------------------------------------------------------------------
+
+
+def test_a_group_that_has_begun_says_which_seats_are_held_for_it():
+    world = a_world([a_node("n0", cpu=2), a_node("n1", cpu=2)])
+    world.add(a_gang("g", 4, expects=expects(4)), a_pod("g-0", "g")).run()
+    found = explained(world, "PodGroup", "g")
+    assert found.verdict == "WaitingForExpectedMembers"
+    assert found.sentence.startswith(
+        "podgroup g waits: 1 of 4 members are bound; seats for 3 expected members are held on 2 nodes until"
+    )
+    assert found.wakes == "when the next member is created"
+    world.wait(301)
+    found = explained(world, "PodGroup", "g")
+    assert found.verdict == "ExpectedMembersMissing"
+    assert "3 expected members did not come within 300 s" in found.sentence
+
+
+def test_a_group_that_waits_for_room_says_who_of_it_does_not_exist_yet():
+    world = a_world([a_node("n0", cpu=2)])
+    world.add(a_gang("g", 4, expects=expects(4)), a_pod("g-0", "g")).run()
+    found = explained(world, "PodGroup", "g")
+    assert found.verdict == "Infeasible"
+    assert found.sentence.endswith("; 3 members do not exist yet and are planned for")
+
+
+def test_seats_are_known_to_a_scheduler_that_is_only_asked():
+    world = a_world([a_node("n0", cpu=3)])
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).run()
+    world.restart()
+    world.scheduler.adopt_held_seats(world.now)
+    assert explained(world, "PodGroup", "g").verdict == "WaitingForExpectedMembers"
+    assert len(world.scheduler.view().held_seats()) == 2
+    assert [entity.key.name for entity in world.scheduler.view().queue()] == ["g"]
+    world.add(a_pod("other", cpu=1)).run()
+    assert "other" not in world.bound()
+
+
+def test_who_leaves_evictions_to_kueue_says_so():
+    world = a_world([a_node("n0", cpu=1)])
+    world.add(a_pod("low", node="n0"))
+    labels = {"kueue.x-k8s.io/podset": "main"}
+    world.add(a_gang("g", 1, priority=10), a_pod("g-0", "g", priority=10, labels=labels)).run()
+    assert explained(world, "PodGroup", "g").preemption.startswith("not considered: Kueue admitted it and makes room")

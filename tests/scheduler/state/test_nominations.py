@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from muster.scheduler.cache.cluster import Cluster
@@ -114,3 +116,77 @@ def test_the_seats_of_an_entity_are_known_by_pod(cluster: Cluster):
     nominations.nominate(a_nomination(cluster, "x", A, "n1"))
     nominations.nominate(a_nomination(cluster, "y", B, "n0"))
     assert nominations.of(A) == {"pod-x": "n1"}
+
+
+# --- seats held for members to come ----------------------------------------------------------------
+
+
+def a_seat(cluster: Cluster, name: str, deadline: float, entity: EntityKey = A, node: str = "n0") -> Nomination:
+    return replace(a_nomination(cluster, name, entity, node), group=entity, deadline=deadline)
+
+
+def test_held_seats_are_kept_like_others_and_stay_when_a_preemption_ends(cluster: Cluster):
+    nominations = Nominations(cluster, RequeueSignals([]))
+    nominations.nominate(a_nomination(cluster, "x"))
+    assert not nominations.all_held
+    nominations.nominate(a_seat(cluster, "y", 10.0))
+    assert len(nominations.against(OTHER, 0)) == 2
+    assert nominations.entities() == {A}
+    assert nominations.clear(A) == ["pod-x"]
+    assert [seat.uid for seat in nominations.held(A)] == ["pod-y"]
+    assert (nominations.holding(), nominations.entities(), nominations.all_held) == ([A], set(), True)
+
+
+def test_a_seat_that_only_gets_more_time_signals_nothing(cluster: Cluster):
+    signals = RequeueSignals([])
+    nominations = Nominations(cluster, signals)
+    nominations.nominate(seat := a_seat(cluster, "x", 10.0))
+    stamp = signals.stamp
+    nominations.nominate(replace(seat, deadline=20.0))
+    nominations.extend(A, 30.0)
+    assert signals.stamp == stamp
+    assert nominations.next_deadline() == 30.0
+    nominations.release(A)
+    assert signals.stamp > stamp
+    assert (nominations.holding(), nominations.next_deadline()) == ([], None)
+
+
+def test_seats_are_overdue_at_their_deadline_and_looking_for_them_too(cluster: Cluster):
+    nominations = Nominations(cluster, RequeueSignals([]))
+    nominations.nominate(a_seat(cluster, "x", 10.0))
+    nominations.want(B, 12.0)
+    assert (nominations.overdue(9.9), nominations.overdue(10.0), nominations.overdue(12.0)) == ([], [A], [A, B])
+    nominations.want(B, None)
+    assert nominations.overdue(12.0) == [A]
+
+
+def test_the_end_is_said_once_and_forgotten_with_the_next_member(cluster: Cluster):
+    nominations = Nominations(cluster, RequeueSignals([]))
+    nominations.nominate(a_seat(cluster, "x", 10.0))
+    nominations.end(A)
+    nominations.end(A)
+    assert nominations.has_ended(A)
+    assert (nominations.held(A), nominations.take_ended(), nominations.take_ended()) == ([], [A], [])
+    nominations.extend(A, 20.0)
+    assert not nominations.has_ended(A)
+
+
+def test_only_trees_with_seats_on_changed_or_vanished_nodes_are_looked_at(cluster: Cluster):
+    signals = RequeueSignals([])
+    nominations = Nominations(cluster, signals)
+    nominations.nominate(a_seat(cluster, "x", 10.0, A, "n0"))
+    nominations.nominate(a_seat(cluster, "y", 10.0, B, "n1"))
+    assert nominations.take_changed(signals.log) == [A, B]
+    assert nominations.take_changed(signals.log) == []
+    signals.taken(cluster.index["n1"])
+    assert nominations.take_changed(signals.log) == [B]
+
+
+def test_nothing_is_left_of_a_tree_that_is_forgotten(cluster: Cluster):
+    nominations = Nominations(cluster, RequeueSignals([]))
+    nominations.nominate(a_seat(cluster, "x", 10.0))
+    nominations.want(A, 5.0)
+    nominations.end(A)
+    nominations.forget(A)
+    assert not nominations
+    assert (nominations.has_ended(A), nominations.take_ended(), nominations.next_deadline()) == (False, [], None)

@@ -2,15 +2,17 @@
 
 import asyncio
 import gzip
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
 
 from muster.api.errors import unauthorized
 from muster.server.auth.authentication import CallerCredentials
-from muster.server.http import HttpServer, Limits
+from muster.server.http import HttpServer, Limits, _Server
 from muster.server.request import Request, Response, WatchStream
 
 Answer = Response | WatchStream
@@ -432,3 +434,21 @@ async def test_a_header_of_credentials_that_is_not_utf_8_is_refused(site: Site, 
 
     assert answer.startswith(b"HTTP/1.1 %d" % code), answer
     assert b'"kind":"Status"' in answer
+
+
+async def test_streams_that_lose_their_clients_at_once_end_a_few_at_a_time() -> None:
+    async def refuse(http: web.BaseRequest) -> web.StreamResponse:
+        raise AssertionError
+
+    server = _Server(refuse, most_open=10)
+    streams = [asyncio.create_task(asyncio.Event().wait()) for _ in range(200)]
+    await asyncio.sleep(0)
+    for stream in streams:
+        server.end_soon(stream)
+    ended: list[int] = []
+    while not all(stream.done() for stream in streams):
+        await asyncio.sleep(0)
+        ended.append(sum(stream.done() for stream in streams))
+    steps = [after - before for before, after in itertools.pairwise([0, *ended])]
+    assert max(steps) <= 25
+    assert all(stream.cancelled() for stream in streams)

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from muster.server.store.base import release_free_memory
 from muster.server.store.memory import MemoryStore
 from muster.server.store.table import Table
 
@@ -82,7 +81,3 @@ async def test_a_closed_store_has_no_timer_left() -> None:
     assert timer is not None
     await store.close()
     assert timer.cancelled()
-
-
-def test_memory_that_is_free_can_be_given_back() -> None:
-    assert release_free_memory() is None

@@ -138,13 +138,12 @@ class WorkloadController(Controller):
             if before is not None and before.owner is not None:
                 self.queue.add(before.owner)
             self.queue.add(leaf)
-        elif len(found.pods) == 1 or leaf in self._growing:
-            if found.owner is not None:
-                self.queue.add(found.owner)
-            assert self._settings is not None
-            self.queue.add_after(leaf, 0.0 if found.owner is None else self._settings.unknown_after)
         elif found.owner is None:
             self.queue.add(leaf)
+        elif len(found.pods) == 1 or leaf in self._growing:
+            self.queue.add(found.owner)
+            assert self._settings is not None
+            self.queue.add_after(leaf, self._settings.unknown_after)
 
     def _leaf_named(self, pod: PodView) -> LeafKey:
         return self._seen.named_by(pod.metadata.namespace, pod.metadata.name) or LeafKey("", "")

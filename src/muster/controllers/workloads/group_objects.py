@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from muster.api import kueue
 from muster.api.expected_members import EXPECTED_MEMBERS, encode, expected_of
 from muster.api.groups import MAX_TEMPLATES
 from muster.api.membership import OWNER_KIND, OWNER_NAME, OWNER_UID, PREFIX
@@ -63,7 +64,7 @@ class GroupSet:
             made["disruptionMode"] = {"all": {}}
         if self._tree.priority_class:
             made["priorityClassName"] = self._tree.priority_class
-        if self._tree.preemption_policy:
+        if self._tree.preemption_policy and not self._tree.priority_class:  # else that of the class has to stand
             made["preemptionPolicy"] = self._tree.preemption_policy
         return made
 
@@ -74,8 +75,13 @@ class GroupSet:
         if parent is not None:
             spec["parentCompositePodGroupName"] = parent.name
         meta = self._metadata(node.name, node.role)
+        notes: dict[str, str] = {}
+        if kueue.may_preempt(self._owner["metadata"].get("annotations")):
+            notes[kueue.PREEMPTION] = kueue.ALLOWED
         if isinstance(node, Leaf) and node.expected and (text := self._expected(node.expected)):
-            meta["annotations"] = {EXPECTED_MEMBERS: text}
+            notes[EXPECTED_MEMBERS] = text
+        if notes:
+            meta["annotations"] = notes
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
 
     def _expected(self, listed: Iterable[Expected]) -> str:

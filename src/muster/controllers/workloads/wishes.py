@@ -12,6 +12,7 @@ from typing import Any
 
 from muster.api.expected_members import EXPECTED_MEMBERS
 from muster.api.job_gangs import GANG_ANNOTATION, NO_GANG, WHOLE_GANG
+from muster.api.kueue import ALLOWED, NEVER, PREEMPTION
 from muster.api.membership import KUEUE, PREFIX
 from muster.api.types import EXPECTED_DURATION
 from muster.api.validation import formats
@@ -20,10 +21,8 @@ from muster.controllers.workloads.tree import JSON, Remark, template_annotations
 GANG_LEVEL = f"{PREFIX}gang-level"
 TOPOLOGY = f"{PREFIX}topology"
 DISRUPTION = f"{PREFIX}disruption"
-PREEMPTION = f"{PREFIX}kueue-preemption"
 SET, REPLICA, ROLE = "set", "replica", "role"
 ALL, SINGLE = "all", "single"
-ALLOWED, NEVER = "allowed", "never"
 
 BAD_ANNOTATION = "BadAnnotation"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api import groups as api
-from muster.api import types
+from muster.api import kueue, types
 from muster.scheduler.cycle import device_events, enqueue, pod_events, pod_signals, recovery
 from muster.scheduler.groups.expectation import expectation_of
 from muster.scheduler.interface import cluster_events, events
@@ -146,8 +146,10 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
     old = group.obj
     state.conditions.observe(obj.metadata.uid, obj.status.conditions)
     same = old is not None and old.spec == obj.spec and old.metadata.uid == obj.metadata.uid
-    if same and expectation_of(obj) == group.expectation:
-        group.obj = obj  # its own status came back
+    if same and expectation_of(obj) == group.expectation and _may_preempt(old) == _may_preempt(obj):
+        if state.forest.put_status(obj):  # mostly its own status that comes back
+            state.checks.members_changed(group.key)
+            enqueue.review_tree(state, group.root(), now)
         return
     if expectation_of(obj).fault and (not same or expectation_of(obj) != group.expectation):
         _report_malformed(state, obj)
@@ -162,6 +164,11 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
     if before != top.key:
         enqueue.root_changed(state, before, now)
     enqueue.review_tree(state, top, now)
+
+
+def _may_preempt(obj: api.PodGroup | api.CompositePodGroup | None) -> bool:
+    """Whether a group may evict others although Kueue admitted it."""
+    return obj is not None and kueue.may_preempt(obj.metadata.annotations)
 
 
 def _report_malformed(state: SchedulerState, obj: api.PodGroup | api.CompositePodGroup) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from muster.scheduler.cache.run_times import seconds_of
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle.choose_victims import nominated_placement
-from muster.scheduler.cycle.evaluate import current_request
+from muster.scheduler.cycle.evaluate import current_request, evaluate
 from muster.scheduler.groups.expected import expected_members, holds_no_claims
 from muster.scheduler.groups.group import Group, Member, priority_of
 from muster.scheduler.interface.decisions import MOST_NOTE, Decision, RecordEvent
@@ -204,6 +204,18 @@ def _report(state: SchedulerState, top: Group, deadline: float, *, first: bool) 
             yield condition
         if first and group is top:
             yield RecordEvent(group.ref, "Normal", "SeatsHeld", "Scheduling", text[:MOST_NOTE])
+
+
+def adopt(state: SchedulerState, now: float) -> None:
+    """Hold the seats that should be held, as the first cycles of a scheduler would: for questions, without cycles."""
+    wanting = [one for one in state.queue.entities.values() if one.group is not None and not one.group.pending_below]
+    for entity in sorted(wanting, key=lambda one: one.sort_key):
+        request = current_request(state, entity)
+        verdict = evaluate(state, entity, request).verdict
+        nominated = state.nominated_against(entity)
+        if isinstance(verdict, Placed) and validate(verdict, request, state.cluster, nominated=nominated) is None:
+            for _ in hold(state, entity, request, verdict, now):
+                pass  # what would be said is said already
 
 
 # --- housekeeping ----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from muster.api import groups as api
+from muster.api import kueue
 from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.cycle.choose_victims import choose_victims, enough_is_leaving, is_valid, kind_word, still_holds
 from muster.scheduler.cycle.connected_pods import has_terms
@@ -61,7 +62,9 @@ def post_filter(state: SchedulerState, entity: QueuedEntity, request: GroupReque
 
 
 def entity_may_preempt(state: SchedulerState, entity: QueuedEntity) -> bool:
-    """Whether the profile and the preemptionPolicy of the entity allow evictions for it."""
+    """Whether the profile, the preemptionPolicy of the entity and Kueue allow evictions for it."""
+    if left_to_kueue(entity):
+        return False
     profile = state.config.profiles.get(state.scheduler_of(entity))
     preempting = profile.preempting if profile is not None else frozenset[str]()
     if entity.group is not None:
@@ -69,6 +72,17 @@ def entity_may_preempt(state: SchedulerState, entity: QueuedEntity) -> bool:
         return on and may_preempt(entity.group)
     assert entity.member is not None
     return POST_FILTER in preempting and entity.member.traits[2] != api.NEVER
+
+
+def left_to_kueue(entity: QueuedEntity) -> bool:
+    """Whether Kueue admits the pods of an entity, and so makes room for them, and nobody says otherwise."""
+    groups = entity.group.leaves() if entity.group is not None else ()
+    pods = [member.pod for leaf in groups for member in leaf.pending.values()]
+    pods += [entity.member.pod] if entity.member is not None else []
+    if not any(kueue.is_admitted(pod.metadata.labels) for pod in pods):
+        return False
+    top = entity.group.obj if entity.group is not None else None
+    return top is None or not kueue.may_preempt(top.metadata.annotations)
 
 
 def _suffices(

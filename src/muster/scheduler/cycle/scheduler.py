@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from muster.api import types
 from muster.api.gates import DEFAULT, FeatureGates
 from muster.scheduler.checking.validate import validate
-from muster.scheduler.cycle import event_handlers, pre_bind, preempt, reserve
+from muster.scheduler.cycle import event_handlers, held_seats, pre_bind, preempt, reserve
 from muster.scheduler.cycle.binding import bind, choose_devices
 from muster.scheduler.cycle.housekeeping import housekeeping, next_due
 from muster.scheduler.cycle.schedule_one import run_search_slice, schedule_one
@@ -195,6 +195,10 @@ class Scheduler:
     def adopt_reservations(self, now: float) -> None:
         """Take over the room that the conditions of groups say is kept; for answers about a cluster, without cycles."""
         reserve.adopt_said(self.state, now)
+
+    def adopt_held_seats(self, now: float) -> None:
+        """Hold the seats of members that do not exist yet; for answers about a cluster, without cycles."""
+        held_seats.adopt(self.state, now)
 
     def take_reservations(self) -> dict[str, int]:
         """What became of reservations since they were last taken."""

@@ -36,6 +36,7 @@ from muster.scheduler.placement.verdict import Infeasible, Placed, Shortage, Und
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.scheduler_state import SchedulerState
 from muster.scheduler.status import waiting
+from muster.scheduler.status.held_seats import FOR_EXPECTED, MISSING, ended_text, held_text
 from muster.scheduler.status.messages import (
     amount_text,
     count_text,
@@ -123,6 +124,9 @@ def explain(
         return _of_pod(scheduler.state, found)
     if isinstance(found, Group):
         return _of_group(scheduler.state, found)
+    if found.group is not None and not found.group.pending_below and scheduler.state.nominations.held(found.key):
+        asked = scheduler.state.forest.groups.get(EntityKey(target.kind, found.key.namespace, target.name))
+        return _of_group(scheduler.state, asked or found.group)
     return _of_entity(scheduler, found, target, _Asked(through, changeable))
 
 
@@ -156,11 +160,25 @@ def _group_state(state: SchedulerState, group: Group) -> tuple[str, str, str]:
     if group.quorum_bound:
         place = _in_domain(state, group)
         return "Running", f"{name} waits for nothing: {have}{place}", ""
+    if group.counts.expecting and group.root().counts.leaves_bound:
+        return _expecting(state, group, name)
     if not group.scheduled_once:
         reason, missing = waiting.own_wait(group)
         return reason, f"{name} waits: {missing}", "when what is missing is created"
     text = f"{name} is below its minimum: {have}, and no pod of it is pending"
     return "BelowMinimum", text, "when its controller, or whoever made its pods, makes new ones"
+
+
+def _expecting(state: SchedulerState, group: Group, name: str) -> tuple[str, str, str]:
+    """The same for a group that has begun and expects members."""
+    below = {leaf.key for leaf in group.leaves()}
+    seats = [seat for seat in state.nominations.held(group.root().key) if seat.group in below]
+    if not seats:
+        limit = state.config.expected_members_timeout
+        return MISSING, f"{name} waits: {ended_text(group, limit)}", "when the next member is created"
+    deadline = max(seat.deadline or 0.0 for seat in seats)
+    text = held_text(group, len(seats), {seat.node for seat in seats}, deadline)
+    return FOR_EXPECTED, f"{name} waits: {text}", "when the next member is created"
 
 
 def _in_domain(state: SchedulerState, group: Group) -> str:

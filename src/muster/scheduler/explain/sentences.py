@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.api import kueue
 from muster.api.gates import WORKLOAD_AWARE_PREEMPTION
 from muster.scheduler.cache.arrays import Ints
 from muster.scheduler.cycle.evaluate import Evaluation
+from muster.scheduler.cycle.preempt import left_to_kueue
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.groups.group import entity_key, may_preempt
 from muster.scheduler.interface.keys import EntityKey
@@ -19,6 +21,7 @@ from muster.scheduler.preemption.victims import possible_victims, quorums
 from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.runtime.profile import POD_GROUP_POST_FILTER, POST_FILTER
 from muster.scheduler.state.scheduler_state import SchedulerState
+from muster.scheduler.status.held_seats import expected_text
 from muster.scheduler.status.kept_room import kept_text, start_text, where_text
 from muster.scheduler.status.messages import amount_text, count_text, kind_word, short_key, shortage_text
 
@@ -48,7 +51,8 @@ def unschedulable_sentence(
     if first is None:
         return f"{name_of(entity)} {what}"
     whose = f"{kind_word(first.group.kind)} {first.group.name}: " if first.group != entity.key else ""
-    return f"{name_of(entity)} {what}: {whose}{shortage_text(first)}"
+    expected = expected_text(group) if group is not None else ""
+    return f"{name_of(entity)} {what}: {whose}{shortage_text(first)}" + (f"; {expected}" if expected else "")
 
 
 def why_never(state: SchedulerState, evaluation: Evaluation, first: Shortage) -> str:
@@ -100,6 +104,9 @@ def preemption_sentence(state: SchedulerState, entity: QueuedEntity, evaluation:
     )
     if never:
         return "not considered: the preemption policy is Never"
+    if left_to_kueue(entity):
+        otherwise = f"{kueue.PREEMPTION}: {kueue.ALLOWED}"
+        return f"not considered: Kueue admitted it and makes room ({otherwise} on the group says otherwise)"
     leaving = state.preemptions.leaving()
     victims = possible_victims(
         state.forest, state.cluster, entity.priority, marked=state.preemptions.unclaimed, excluded=leaving

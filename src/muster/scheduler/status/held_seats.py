@@ -42,4 +42,5 @@ def expected_text(group: Group) -> str:
     expecting = group.counts.expecting
     if not expecting:
         return ""
-    return f"{count_text(expecting, 'member')} {'does' if expecting == 1 else 'do'} not exist yet and are planned for"
+    does, is_ = ("does", "is") if expecting == 1 else ("do", "are")
+    return f"{count_text(expecting, 'member')} {does} not exist yet and {is_} planned for"

@@ -89,6 +89,8 @@ class CustomSchema:
         """An applied configuration; 400 where it has a field that the schema does not declare."""
         result = codec.copy(obj)
         unknown = prune(result, self.structural)
+        if type(result.get("metadata")) is dict:
+            unknown += fields.unknown_fields({"metadata": result["metadata"]}, message(_HEAD))
         if unknown:
             raise fields.undeclared(unknown)
         if type(result.get("metadata")) is dict:

@@ -9,12 +9,11 @@ what makes the expected revision a compare-and-swap.
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from muster.server.free_memory import release_soon
 from muster.server.store.records import (
     ADDED,
     BEFORE_ALL,
@@ -180,7 +179,7 @@ class Store(ABC):
         if any(len(table.changes) > KEEP_AT_LEAST for table in self._tables.values()):
             self._trimming = asyncio.get_running_loop().call_later(WINDOW_SECONDS + 1, self._trim)
         if before - sum(table.bytes for table in self._tables.values()) > _RELEASE_ABOVE:
-            threading.Thread(target=release_free_memory, name="muster-release", daemon=True).start()
+            release_soon()
 
     def _stop_trimming(self) -> None:
         if self._trimming is not None:
@@ -225,10 +224,3 @@ class Store(ABC):
     async def close(self) -> None:
         """Finish what was accepted and close the files."""
         self._stop_trimming()
-
-
-def release_free_memory() -> None:
-    """Give back to the system what the C library keeps for later. Takes milliseconds; call it in a thread."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
-    if trim is not None:
-        trim(0)
