@@ -31,8 +31,8 @@ STOP_SECONDS = 20.0
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 APPLIED = ("Namespace", "CustomResourceDefinition", *WEBHOOKS)
 
-# What a manager logs as an error although nothing is wrong, on a real kube-apiserver too: it read a stale object and tries
-# again, it made an object that its cache does not show yet, and Kueue misses the kind of the cluster autoscaler.
+# What a manager logs as an error although nothing is wrong, on a real kube-apiserver too: it read a stale object and
+# tries again, it made an object that its cache does not show yet, Kueue misses the kind of the cluster autoscaler.
 HARMLESS = (
     "the object has been modified",
     "please apply your changes to the latest version",
