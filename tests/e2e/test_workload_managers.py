@@ -10,7 +10,15 @@ import yaml
 
 from tests.e2e.conftest import StartManager
 from tests.e2e.processes import Kubectl, eventually, up
-from tests.e2e.workload_objects import job, jobset, kueue_queue, leader_worker_set, queued, replicated_job
+from tests.e2e.workload_objects import (
+    job,
+    jobset,
+    kueue_queue,
+    leader_worker_set,
+    queued,
+    ray_cluster,
+    replicated_job,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.workloads, pytest.mark.timeout(1800)]
 
@@ -83,4 +91,19 @@ def test_kueue(server: Path, kube: Path, managers: StartManager, tmp_path: Path)
         assert len(admitted) == 2, "both versions of its kinds are served"
         kubectl("delete", "job", "first")
         eventually(lambda: running(kubectl, "batch.kubernetes.io/job-name=second", 3))
+        assert found.errors() == []
+
+
+def test_kuberay(server: Path, kube: Path, managers: StartManager, tmp_path: Path) -> None:
+    kubectl = Kubectl(kube, server)
+    with managers("kuberay", server, tmp_path) as found:
+        kubectl.create(ray_cluster("ray", 2))
+        eventually(lambda: running(kubectl, "ray.io/cluster=ray", 3))
+        groups = json.loads(kubectl("get", "podgroups", "-o", "json"))["items"]
+        assert sorted(group["metadata"]["name"].rpartition("-")[0] for group in groups) == [
+            "ray-headgroup",
+            "ray-small",
+        ]
+        kubectl("delete", "raycluster", "ray")
+        eventually(lambda: not pods(kubectl, "ray.io/cluster=ray"))
         assert found.errors() == []

@@ -92,3 +92,19 @@ def topology(name: str, *labels: str) -> Obj:
         "metadata": {"name": name},
         "spec": {"levels": levels},
     }
+
+
+def ray_cluster(name: str, workers: int, cpu: str = "1") -> Obj:
+    """A head and one group of workers."""
+    pod = template(cpu)
+    group = {"groupName": "small", "replicas": workers, "minReplicas": workers, "maxReplicas": workers}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "rayVersion": "2.40.0",
+            "headGroupSpec": {"rayStartParams": {}, "template": pod},
+            "workerGroupSpecs": [{**group, "rayStartParams": {}, "template": pod}],
+        },
+    }
