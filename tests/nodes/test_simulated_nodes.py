@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from muster.api.errors import ApiError
 from muster.api.resources import JOBS, LEASES, NODES, PODS
 from muster.client.clock import SystemClock
 from muster.nodes import Inventory, Timing
@@ -112,6 +113,35 @@ async def test_a_bound_pod_starts_after_a_moment(world: NodeWorld):
     assert condition(pod, "PodScheduled")["status"] == "True"
     container = pod["status"]["containerStatuses"][0]
     assert (container["name"], container["ready"], list(container["state"])) == ("c", True, ["running"])
+
+
+async def test_a_pod_starts_although_its_first_status_met_a_conflict(world: NodeWorld, monkeypatch: pytest.MonkeyPatch):
+    await world.machines(count=1)
+    await world.placed("p")
+    send, refused = world.client.patch, [ApiError(409, "Conflict", "the object has been modified")]
+
+    async def patch(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("subresource") == "status" and refused:
+            raise refused.pop()
+        return await send(*args, **kwargs)
+
+    monkeypatch.setattr(world.client, "patch", patch)
+    await world.advance(0.5)
+    assert await world.phase_of("p") == "Pending"
+    assert not refused
+    await world.advance(1.0)
+    assert await world.phase_of("p") == "Running"
+
+
+async def test_a_pod_starts_although_the_clock_was_set_back(world: NodeWorld):
+    await world.machines(Timing(start=5.0), count=1)
+    await world.placed("p")
+    world.clock._now -= 3600.0
+    world.clock._sleepers = [(due - 3600.0, order, future) for due, order, future in world.clock._sleepers]
+
+    await world.advance(12)
+
+    assert await world.phase_of("p") == "Running"
 
 
 async def test_a_pod_says_how_long_it_takes_to_start(world: NodeWorld):

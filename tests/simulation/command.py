@@ -31,6 +31,7 @@ REACHED = (
     "cordon",
     "orderly stop",
     "bind by another scheduler",
+    "bind of our pod by another scheduler",
     "preemption",
     "replay",
     *(f"crash of {name}" for name in ("server", "a", "b", "c", "controllers", "kubelets", "foreign")),

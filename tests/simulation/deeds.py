@@ -6,6 +6,7 @@ one made smaller by leaving deeds out.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -324,11 +325,14 @@ async def crash(world: World, rng: Random, name: str = "") -> None:
 
 
 async def server_crashes(world: World, rng: Random) -> None:
-    """While something is not synced, if that comes in time."""
-    for _ in range(3000):
-        if world.disk.unsynced() and rng.random() < 0.2:
-            break
-        await world.sleep(0.001)
+    """While something is not synced, if something is written in time."""
+    written = asyncio.get_running_loop().create_future()
+    world.disk.next_write = written
+    try:
+        async with asyncio.timeout(10.0):
+            await world.sleep(rng.random() * await written)
+    except TimeoutError:
+        pass
     await crash(world, rng, "server")
 
 

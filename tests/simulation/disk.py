@@ -6,6 +6,7 @@ file by rows in memory. What the thread would do while it waits for the disk hap
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
@@ -41,6 +42,7 @@ class SimDisk:
         self.full = False
         self.fails_to_sync = False
         self.slow = 0.0  # seconds more that a sync may take
+        self.next_write: asyncio.Future[float] | None = None  # is told how long the next sync takes, when it begins
         self._unsynced: list[tuple[float, list[Row]]] = []
 
     def write(self, rows: list[Row]) -> float:
@@ -52,6 +54,8 @@ class SimDisk:
         seconds = self._rng.uniform(0.0002, 0.002) + self._rng.random() * self.slow
         self._counts["slow sync"] += self.slow > 0
         self._unsynced.append((self._loop.now + seconds, rows))
+        if self.next_write is not None and not self.next_write.done():
+            self.next_write.set_result(seconds)
         return seconds
 
     def fail_sync(self) -> bool:

@@ -188,6 +188,7 @@ class Invariants:
         self._bound_by[uid] = (who, entry.revision)
         self._unbound_until[uid] = self._world.loop.now
         if origin is None or who not in self._world.scheduler_names:
+            self._started.add(group_of(pod))  # half a gang that somebody else has bound is not our doing
             return
         if pod["metadata"].get("deletionTimestamp"):
             self._complain(f"I7 {who} bound {pod['metadata']['name']}, which was being deleted")

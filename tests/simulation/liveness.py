@@ -113,7 +113,7 @@ async def rest(world: World) -> bool:
 
 
 def find_faults(world: World) -> list[str]:
-    return [*stale_caches(world), *half_bound(world), *torn_units(world), *parked(world)]
+    return [*stale_caches(world), *half_bound(world), *torn_units(world), *never_started(world), *parked(world)]
 
 
 def check_at_rest(world: World) -> None:
@@ -168,6 +168,15 @@ def _table(resource: Any) -> str:
 
 def half_bound(world: World) -> list[str]:
     return [f"I1 gang {name} is bound in part" for name in world.invariants.partial_groups()]
+
+
+def never_started(world: World) -> list[str]:
+    """A bound pod is started by its kubelet, whatever was done to clocks and connections."""
+    return [
+        f"I9 pod {pod['metadata']['name']} is bound and was never started"
+        for pod in world.history.current("pods")
+        if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending"
+    ]
 
 
 def torn_units(world: World) -> list[str]:
@@ -288,7 +297,8 @@ def unserved(world: World) -> list[str]:
         if group["spec"].get("parentCompositePodGroupName") or group["metadata"].get("deletionTimestamp"):
             continue
         members = [pod for pod in waiting if group_of(pod) == name]
-        needed = max(minimum_of(group) - len(_bound_members(world, name)), 1)
+        running = [pod for pod in _bound_members(world, name) if pod["status"].get("phase") not in ENDED]
+        needed = max(minimum_of(group) - len(running), 1)
         if len(members) < needed or _is_mixed(world, group):
             continue
         size = max(cpu_of_pod(pod) for pod in members)

@@ -13,7 +13,17 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from muster.api.errors import ApiError
-from muster.api.resources import NODES, PODS
+from muster.api.resources import (
+    COMPOSITE_POD_GROUPS,
+    JOBS,
+    LEASES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    REPLICA_SETS,
+    RESOURCE_QUOTAS,
+    WORKLOADS,
+)
 from muster.controllers.manager import ControllerManager
 from muster.engine import options
 from muster.engine.engine import Engine
@@ -42,6 +52,17 @@ CONTROLLERS = (
     "node-lifecycle-controller",
     "resourcequota-controller",
     "disruption-controller",
+)
+COLLECTIONS = (  # what there is of objects here; watching the others too would only take time
+    PODS,
+    NODES,
+    LEASES,
+    POD_GROUPS,
+    COMPOSITE_POD_GROUPS,
+    WORKLOADS,
+    REPLICA_SETS,
+    JOBS,
+    RESOURCE_QUOTAS,
 )
 
 
@@ -208,7 +229,7 @@ class ControllersProcess(Component):
         self.manager: ControllerManager | None = None
 
     async def run(self) -> None:
-        self.manager = ControllerManager(self.client(), clock=self.clock, which=CONTROLLERS)
+        self.manager = ControllerManager(self.client(), clock=self.clock, which=CONTROLLERS, collections=COLLECTIONS)
         await self.manager.run()
 
 
@@ -225,7 +246,10 @@ class KubeletsProcess(Component):
 
 
 class ForeignScheduler(Component):
-    """A scheduler of somebody else: it binds the pods that name it, by a look at the cluster that may be old."""
+    """A scheduler of somebody else: it binds the pods that name it, by a look at the cluster that may be old.
+
+    Now and then it binds a pod of ours, or tries to bind one that is bound.
+    """
 
     NAME = "foreign"
 
@@ -252,7 +276,8 @@ class ForeignScheduler(Component):
                 )
         for pod in pods:
             spec, meta = pod["spec"], pod["metadata"]
-            if spec.get("schedulerName") != self.NAME or spec.get("nodeName") or meta.get("deletionTimestamp"):
+            ours = spec.get("schedulerName") != self.NAME
+            if meta.get("deletionTimestamp") or ((ours or spec.get("nodeName")) and self.rng.random() > 0.03):
                 continue
             asked = sum(cpu_of(each.get("resources", {}).get("requests", {})) for each in spec["containers"])
             fitting = sorted(name for name, room in free.items() if room >= asked)
@@ -263,6 +288,6 @@ class ForeignScheduler(Component):
             await asyncio.sleep(self.rng.uniform(0.0, 0.5))
             try:
                 await client.bind(meta["namespace"], meta["name"], meta["uid"], node)
-                self.world.counts["bind by another scheduler"] += 1
+                self.world.counts["bind of our pod by another scheduler" if ours else "bind by another scheduler"] += 1
             except ApiError:
                 continue

@@ -25,9 +25,11 @@ class DelayQueue:
         self._clock = clock
         self._entries: list[_Entry] = []
         self._order = 0
+        self._seen = clock.now()  # what the clock showed last
         self._earlier = asyncio.Event()
 
     def at(self, due: float, action: Callable[[], Awaitable[None]]) -> None:
+        self._follow_clock(self._clock.now())
         if not self._entries or due < self._entries[0].due:
             self._earlier.set()
         self._order += 1
@@ -44,7 +46,15 @@ class DelayQueue:
             else:
                 await self._wait()
 
+    def _follow_clock(self, now: float) -> None:
+        """After the clock was set back, what waits is due when it would have been: earlier on the new clock."""
+        back = self._seen - now
+        if back > 0:
+            self._entries = [entry._replace(due=entry.due - back) for entry in self._entries]
+        self._seen = now
+
     def _due(self, now: float) -> list[_Entry]:
+        self._follow_clock(now)
         batch: list[_Entry] = []
         while self._entries and self._entries[0].due <= now and len(batch) < _AT_ONCE:
             batch.append(heapq.heappop(self._entries))

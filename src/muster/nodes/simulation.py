@@ -270,14 +270,19 @@ class SimulatedNodes:
             self._do(0.0, state, action)
 
     async def _attempt(self, action: Callable[[], Awaitable[Any]], retry: Callable[[], Awaitable[None]]) -> None:
-        """Do a write; one that is out of date (404, 409, 422) is dropped, any other failure is retried."""
+        """Do a write; one about what is gone or cannot be (404, 422) is dropped, any other failure is retried.
+
+        A conflict is retried too: a server also answers it when others wrote at the same time. What is out of date by
+        then is dropped by the retry.
+        """
         try:
             await action()
         except ApiError as error:
-            if error.code in (404, 409, 422):
+            if error.code in (404, 422):
                 logger.debug("a kubelet's write came too late: %s", error)
                 return
-            logger.warning("a kubelet's write failed: %s", error)
+            level = logging.DEBUG if error.code == 409 else logging.WARNING
+            logger.log(level, "a kubelet's write failed: %s", error)
             self._delayed.at(self._clock.now() + _RETRY, retry)
         except (ConnectionError, TimeoutError):
             self._delayed.at(self._clock.now() + _RETRY, retry)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from muster.api import groups as api
+from muster.api import types
 from muster.scheduler.interface import events
 from muster.scheduler.interface.keys import EntityKey
 from tests.build.objects import a_budget, a_composite, a_gang, a_node, a_pod, of, pods
@@ -169,3 +170,14 @@ def test_a_tree_that_loses_a_child_which_counted_says_so():
     world.remove("PodGroup", "b")
     world.run()
     assert quorum() == "False"
+
+
+def test_who_did_not_lead_learns_from_the_status_that_a_gang_has_started():
+    """Its members ended before it saw them bound together, so only the condition tells that late ones may start."""
+    world = a_world([a_node("n0")])
+    gang = a_gang("g", 2)
+    world.add(gang, *(a_pod(f"g-{i}", "g", node="n0", phase="Succeeded") for i in range(2)))
+    condition = types.Condition(type=api.POD_GROUP_INITIALLY_SCHEDULED, status="True", reason="Scheduled")
+    world.add(msgspec.structs.replace(gang, status=msgspec.structs.replace(gang.status, conditions=(condition,))))
+    world.add(a_pod("g-2", "g")).run()
+    assert world.bound("g-2") == {"g-2": "n0"}

@@ -495,3 +495,32 @@ def test_what_is_left_in_the_queue_is_nothing():
     assert entity.state is EntityState.UNSCHEDULABLE
     world.wait(301)
     assert list(world.scheduler.state.queue.entities) == []
+
+
+# --- members that come when others are completed ---------------------------------------------------
+
+
+def test_nothing_is_held_for_members_that_come_when_others_are_completed():
+    world = world_of(a_node("n0", cpu=2))
+    world.add(a_gang("g", 1, expects=expects(2, after="completed")), a_pod("g-0", "g"), a_pod("other")).run()
+    assert held(world) == []
+    assert set(world.bound()) == {"g-0", "other"}
+    assert "LaterMembersNeverFit" not in reasons(world)
+
+
+@pytest.mark.parametrize(
+    ("count", "topology", "text"),
+    [
+        (5, None, "5 members to come when others are completed will not fit: the empty cluster has 4 seats for them"),
+        (3, RACK, "the best rack of the empty cluster has 2 seats"),
+        (4, None, ""),
+        (2, RACK, ""),
+    ],
+)
+def test_it_is_said_if_they_would_not_even_fit_into_the_empty_cluster(count: int, topology: str | None, text: str):
+    world = world_of(a_node("n0", cpu=2, rack="a"), a_node("n1", cpu=2, rack="b"))
+    world.add(a_pod("busy", cpu=2, node="n0"))
+    world.add(a_gang("g", count, topology=topology, expects=expects(count, after="completed"))).run()
+    world.add(a_pod("g-0", "g")).run()
+    notes = [event.note for event in world.events if event.reason == "LaterMembersNeverFit"]
+    assert [text in note for note in notes] == ([True] if text else [])

@@ -147,7 +147,9 @@ def _group_updated(state: SchedulerState, obj: api.PodGroup | api.CompositePodGr
     state.conditions.observe(obj.metadata.uid, obj.status.conditions)
     same = old is not None and old.spec == obj.spec and old.metadata.uid == obj.metadata.uid
     if same and expectation_of(obj) == group.expectation and _may_preempt(old) == _may_preempt(obj):
-        group.obj = obj  # its own status came back
+        if state.forest.put_status(obj):  # mostly its own status that comes back
+            state.checks.members_changed(group.key)
+            enqueue.review_tree(state, group.root(), now)
         return
     if expectation_of(obj).fault and (not same or expectation_of(obj) != group.expectation):
         _report_malformed(state, obj)
@@ -185,6 +187,7 @@ def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
     if group.parent is not None:
         state.checks.members_changed(group.parent.key)  # it has a child less
     state.conditions.forget(group.obj.metadata.uid)
+    state.checks.forget_group(group.obj.metadata.uid)
     pod_signals.group_changed(state, group)
     state.forest.remove_group(key)
     for top in {before.key: before, key: group}.values():

@@ -60,6 +60,18 @@ class Forest:
         group.recount()
         return group
 
+    def put_status(self, obj: api.PodGroup | api.CompositePodGroup) -> bool:
+        """A known group has another status; whether that is the first to say that its minimum was bound once.
+
+        A scheduler that does not lead learns it in no other way: pods may have ended before it sees them all.
+        """
+        group = self.group(EntityKey(obj.kind, obj.metadata.namespace, obj.metadata.name))
+        group.obj = obj
+        if group.scheduled_once or not _was_scheduled(obj):
+            return False
+        group.set_scheduled_once()
+        return True
+
     def remove_group(self, key: EntityKey) -> Group | None:
         """A group object is gone; members and children keep naming it."""
         group = self.groups.get(key)
