@@ -431,4 +431,7 @@ def test_topologies_for_kueue_are_honoured_where_kueue_is_not_involved():
     ]
 
     owner["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
-    assert all(not node.topology for node, _ in jobset.tree_of(owner, Sight()).nodes())
+    owner["metadata"]["annotations"] = ours(topology="row")
+    tree = jobset.tree_of(owner, Sight())
+    assert all(not node.topology for node, _ in tree.nodes())
+    assert reasons(tree) == ["KueueAssignsTopology"]
