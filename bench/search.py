@@ -78,6 +78,7 @@ TREES = (
 BARS = {"flat": 0.99, "trees": 0.95, "infeasible": 0.90, "infeasible trees": 0.90}
 WANTED: dict[str, type] = {"flat": Placed, "trees": Placed, "infeasible": Infeasible, "infeasible trees": Infeasible}
 MOST_MEDIAN_MS, MOST_P99_MS = 200.0, 2000.0  # of searches for what exists
+MOST_SLICE_MS = 100.0  # of processor time, of any search
 FEWER = {"flat": 20, "trees": 20, "infeasible": 5, "infeasible trees": 3}  # instances a row in `make bench`
 
 
@@ -264,6 +265,8 @@ def figures() -> Iterator[Figure]:
                 ceiling=MOST_P99_MS,
                 note=f"the longest of {len(times)}",
             )
+        longest = max(slice_ for outcome in outcomes for slice_ in outcome.slices)
+        yield Figure(f"{name}: longest slice", longest * 1000, "ms", ceiling=MOST_SLICE_MS)
 
 
 # --- the quick form --------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_an_owners_template_that_cannot_be_read_is_named_by_its_own_path():
         (entry(True), "list[0].count"),
         (entry("3"), "list[0].count"),
         (entry(em.MOST_MEMBERS + 1), "list[0].count"),
-        (entry(after="complete"), "list[0].after"),
+        (entry(after="deleted"), "list[0].after"),
         (entry(after=["ready"]), "list[0].after"),
         (entry() | {"minCount": 3}, "list[0].minCount"),
         ({"count": 1, "after": "ready"}, "list[0].podTemplate"),

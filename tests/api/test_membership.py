@@ -203,6 +203,11 @@ def test_every_expression_compiles():
         assert isinstance(program, Program), (each["name"], program)
 
 
+@pytest.mark.parametrize(("pod", "leaf"), EXAMPLES)
+def test_expressions_name_the_leaves_of_each_manager(pod: Obj, leaf: str):
+    assert POLICY.evaluate(GROUP, Values({"object": pod})) == leaf
+
+
 @given(random_pods())
 def test_expressions_give_what_the_table_gives(pod: Obj):
     assert POLICY.evaluate(GROUP, Values({"object": pod})) == leaf_of(facts_of(pod))

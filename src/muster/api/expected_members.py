@@ -8,7 +8,9 @@ holds the seats of the rest. The text is a list in JSON:
     [{"count": 3, "podTemplate": {"metadata": {"labels": {}}, "spec": {}}, "after": "ready"}]
 
 `count` is how many members of that template the group has in all, those included that exist; `after` is what the
-others wait for: that earlier ones are created, scheduled or ready. Of a template only what scheduling reads is kept.
+others wait for: that earlier ones are created, scheduled or ready. Nothing is held for members that come when others
+are completed, whose room is free then; it is only said if they would not even fit into the empty cluster. Of a template
+only what scheduling reads is kept.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from muster.api.validation import formats
 
 EXPECTED_MEMBERS = "scheduling.muster.dev/expected-members"
 
-CREATED, SCHEDULED, READY = "created", "scheduled", "ready"
-AFTER = (CREATED, SCHEDULED, READY)
+CREATED, SCHEDULED, READY, COMPLETED = "created", "scheduled", "ready", "completed"
+AFTER = (CREATED, SCHEDULED, READY, COMPLETED)
 
 MOST_BYTES = 64 * 1024  # of the annotation; all annotations of an object together may have 256 KiB
 MOST_TEMPLATES = 8

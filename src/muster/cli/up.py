@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -129,6 +130,7 @@ def command(options: UpOptions) -> None:
         format="%(levelname).1s%(asctime)s %(name)s] %(message)s",
         datefmt="%m%d %H:%M:%S",
     )
+    gc.disable()  # until everything runs: code and first objects are loaded, and none of it is garbage
     plane_options = _plane_options(options)
     with _runner() as runner:
         runner.run(_serve(plane_options, with_dashboard=not options.no_dashboard))
@@ -226,6 +228,8 @@ async def _serve(options: Options, *, with_dashboard: bool = True) -> None:
         raise exits.Failure(_cannot_start(options, error), exits.UNAVAILABLE) from None
     except ValueError as error:
         raise exits.Failure(str(error), exits.BAD_INPUT) from None
+    finally:
+        gc.enable()
     try:
         if started:
             async with dashboard.beside(plane, wanted=with_dashboard) as pages:

@@ -185,6 +185,8 @@ async def test_a_restarted_jobset_has_groups_of_both_attempts_until_the_old_pods
     old = {f"train-w-0-{uid}-0", f"train-w-1-{uid}-0"}
     new = {f"train-w-0-{uid}-1", f"train-w-1-{uid}-1"}
     assert set((await cluster.names())["PodGroup"]) == old | new
+    for name in old:
+        assert "deletionTimestamp" not in (await group(cluster, name))["metadata"]
 
     for pod in await cluster.pods():
         if pod["metadata"]["labels"][f"{JOBSET}restart-attempt"] == "0":

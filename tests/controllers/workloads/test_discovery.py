@@ -115,11 +115,12 @@ async def test_members_without_a_label_keep_their_group_that_is_a_custom_resourc
     meta = {"labels": {"kueue.x-k8s.io/pod-group-name": "g"}, "annotations": {COUNT: "1"}}
     await cluster.pod("p", metadata=meta, schedulerName="muster")
     await cluster.settle()
-    assert await names(cluster, CRD_POD_GROUPS) == ["g"]
+    before: Any = await cluster.get(CRD_POD_GROUPS, "g")
 
     await cluster.client.delete(CRD_POD_GROUPS, "g", "default")
     await cluster.advance(5)
-    assert await names(cluster, CRD_POD_GROUPS) == ["g"]  # protected while its pod is there
+    after: Any = await cluster.get(CRD_POD_GROUPS, "g")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]  # protected while its pod is there
 
     await cluster.client.delete(PODS, "p", "default", grace_period_seconds=0)
     await cluster.advance(5)

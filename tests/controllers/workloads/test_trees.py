@@ -185,7 +185,9 @@ def test_jobs_that_depend_on_completion_are_gangs_of_their_own():
     tree = jobset.tree_of(a_jobset(a_replicated_job("d"), late), Sight())
 
     assert drawn(tree) == [["train-d-0", 1], ["train-w-0", 3]]
-    assert all(not leaf.expected for leaf in tree.leaves())
+    # Nothing is held for them; the scheduler says if they would not even fit into the empty cluster.
+    listed = [[(each.count, each.after) for each in leaf.expected] for leaf in tree.leaves()]
+    assert listed == [[], [(3, "completed")]]
     assert reasons(tree) == ["GangInParts"]
 
 
@@ -429,4 +431,7 @@ def test_topologies_for_kueue_are_honoured_where_kueue_is_not_involved():
     ]
 
     owner["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
-    assert all(not node.topology for node, _ in jobset.tree_of(owner, Sight()).nodes())
+    owner["metadata"]["annotations"] = ours(topology="row")
+    tree = jobset.tree_of(owner, Sight())
+    assert all(not node.topology for node, _ in tree.nodes())
+    assert reasons(tree) == ["KueueAssignsTopology"]

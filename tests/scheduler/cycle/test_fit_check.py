@@ -239,6 +239,24 @@ def test_reserved_room_is_none_for_others_but_for_those_that_are_bound_in_part()
     assert count_of(world, "part") == 1
 
 
+def test_kept_room_is_worked_out_once_for_all_who_may_not_use_it():
+    world = a_world()
+    world.now = 1_767_225_600.0
+    world.add(a_node("n0", cpu=4), a_pod("old", node="n0"), a_gang("g", 1), a_pod("g-0", "g", cpu=4)).wait(300)
+    world.add(*[a_gang(f"h{i}", 1, created=400) for i in range(2)])
+    world.add(*[a_pod(f"h{i}-0", f"h{i}", cpu=4, created=400) for i in range(2)]).run()
+    state = world.scheduler.state
+    rooms, entities = Rooms(state), {key.name: entity for key, entity in state.queue.entities.items()}
+    kind = next(iter(state.queue.waiting)).kind
+
+    kept = rooms.unreserved(kind, entities["h0"])
+
+    cpu = state.cluster.row["cpu"]
+    assert kept[cpu, 0] == 0
+    assert rooms.unreserved(kind, entities["h1"]) is kept
+    assert rooms.unreserved(kind, entities["g"])[cpu, 0] == 3000
+
+
 def test_pods_of_lower_priority_count_as_room_for_who_may_preempt():
     for policy, fits in ((None, 1), ("Never", 0)):
         world = a_world([a_node("n0", cpu=1)]).add(a_pod("high", cpu=2, priority=5, policy=policy))

@@ -495,3 +495,81 @@ def test_what_is_left_in_the_queue_is_nothing():
     assert entity.state is EntityState.UNSCHEDULABLE
     world.wait(301)
     assert list(world.scheduler.state.queue.entities) == []
+
+
+# --- members that come when others are completed ---------------------------------------------------
+
+
+def test_nothing_is_held_for_members_that_come_when_others_are_completed():
+    world = world_of(a_node("n0", cpu=2))
+    world.add(a_gang("g", 1, expects=expects(2, after="completed")), a_pod("g-0", "g"), a_pod("other")).run()
+    assert held(world) == []
+    assert set(world.bound()) == {"g-0", "other"}
+    assert "LaterMembersNeverFit" not in reasons(world)
+
+
+@pytest.mark.parametrize(
+    ("count", "topology", "text"),
+    [
+        (5, None, "5 members to come when others are completed will not fit: the empty cluster has 4 seats for them"),
+        (3, RACK, "the best rack of the empty cluster has 2 seats"),
+        (4, None, ""),
+        (2, RACK, ""),
+    ],
+)
+def test_it_is_said_if_they_would_not_even_fit_into_the_empty_cluster(count: int, topology: str | None, text: str):
+    world = world_of(a_node("n0", cpu=2, rack="a"), a_node("n1", cpu=2, rack="b"))
+    world.add(a_pod("busy", cpu=2, node="n0"))
+    world.add(a_gang("g", count, topology=topology, expects=expects(count, after="completed"))).run()
+    world.add(a_pod("g-0", "g")).run()
+    notes = [event.note for event in world.events if event.reason == "LaterMembersNeverFit"]
+    assert [text in note for note in notes] == ([True] if text else [])
+
+
+# --- beside other rules ----------------------------------------------------------------------------
+
+
+def test_the_seat_of_a_member_that_came_otherwise_and_does_not_fit_is_free_for_others():
+    world = world_of(a_node("n0", cpu=3))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).run()
+    arrives(world, "g-1", cpu=64)
+    assert len(held(world)) == 1
+    world.add(a_pod("other", cpu=1)).run()
+    assert "other" in world.bound()
+
+
+def test_seats_go_with_their_group_into_the_tree_that_it_joins():
+    world = world_of(a_node("n0", cpu=3))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).run()
+    world.add(a_composite("tree", 1), a_gang("g", 3, parent="tree", expects=expects(3))).run()
+    assert [key.name for key in world.scheduler.state.nominations.holding()] == ["tree"]
+    assert len(held(world)) == 2
+
+
+def test_a_tree_that_expects_members_is_not_given_back_for_being_bound_in_part():
+    world = world_of(a_node("n0", cpu=3))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g", owner="Job/x")).run()
+    arrives(world, "g-1", owner="Job/x", gates=["hold"])
+    world.wait(1000)
+    assert world.evicted() == []
+
+
+def test_seats_are_never_reserved_for_members_to_come_alone():
+    args = {"expectedMembersTimeoutSeconds": 900, "reservations": {"patienceSeconds": 10}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "Muster", "args": args}]}],
+    }
+    world = world_of(a_node("n0", cpu=3), config=config)
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).run()
+    world.add(a_pod("other", cpu=1, priority=HIGH)).wait(60)
+    assert [entity.key.name for entity in world.scheduler.state.queue.entities.values()] == ["g"]
+    assert list(world.scheduler.state.reservations) == []
+
+
+def test_how_long_members_to_come_will_run_is_not_known():
+    world = world_of(a_node("n0", cpu=1))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g", activeDeadlineSeconds=10)).run()
+    (entity,) = world.scheduler.state.queue.entities.values()
+    assert world.scheduler.state.longest_run(entity) is None

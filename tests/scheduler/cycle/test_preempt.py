@@ -10,7 +10,7 @@ import pytest
 from muster.api import groups as api
 from muster.api import kueue
 from muster.scheduler.interface import decisions as d
-from tests.build.objects import HOSTNAME, a_basic, a_composite, a_gang, a_node, a_pod, near, pods
+from tests.build.objects import HOSTNAME, a_basic, a_composite, a_gang, a_node, a_pod, apart, near, pods
 from tests.build.preemption import HIGH, LOW, a_tree, with_lows
 from tests.build.scheduler import a_world
 
@@ -96,6 +96,20 @@ def test_seats_are_held_against_others_while_victims_leave():
     world.run()
 
     assert set(world.bound()) == {"g-0", "g-1"}
+
+
+def test_a_rule_that_is_met_for_the_first_time_counts_the_pods_that_wait_for_victims():
+    world = a_world([a_node("n0", cpu=4)])
+    port = {"ports": [{"containerPort": 80, "hostPort": 80}]}
+    world.add(a_pod("leaving", node="n0", container=port))
+    world.terminate("leaving")
+    world.add(a_pod("web", labels={"app": "web"}, priority=HIGH, container=port)).run()
+    assert world.pod("web").status.nominated_node_name == "n0"
+
+    world.add(a_pod("p", affinity=apart(HOSTNAME, app="web"))).run()
+
+    assert world.bound("p") == {}
+    assert world.evicted() == [], "p is not bound beside the seat of web, only to be evicted for it"
 
 
 def test_no_second_round_of_evictions_while_the_first_is_under_way():

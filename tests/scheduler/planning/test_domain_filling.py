@@ -122,3 +122,41 @@ def test_domains_with_too_many_sets_are_filled_all_the_same(monkeypatch: pytest.
 
     assert found is not None
     assert (np.bincount(found, weights=groups, minlength=3) <= rooms).all()
+
+
+def test_what_was_left_out_proves_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(group_sets, "MOST_SETS", 0)  # no domain is ever enumerated
+    monkeypatch.setattr(group_sets, "MOST_SAMPLED", 1)
+    monkeypatch.setattr(domain_filling, "MOST_TRIED", 1)
+    missed = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        homes = [[rng.randint(2, 9) for _ in range(rng.randint(1, 3))] for _ in range(3)]
+        groups = [group for home in homes for group in home]
+        filling = a_filling([sum(home) for home in homes], groups)
+
+        found = run_to_end(filling.fill())
+
+        assert found is not None or not filling.complete
+        missed += found is None
+    assert missed, "some were left out"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_proposal_is_repaired_without_the_sets_that_did_not_pack(seed: int):
+    rng = random.Random(seed)
+    homes = [[rng.randint(11, 39) for _ in range(rng.randint(1, 3))] for _ in range(10)]
+    groups = [group for home in homes for group in home]
+    filling = a_filling([sum(home) + 30 for home in homes], groups)
+    ruled_out: list[tuple[int, frozenset[int]]] = []
+    kinds = filling.rows.kind_of_group
+    for _ in range(6):
+        found = run_to_end(filling.fill())
+
+        assert found is not None
+        sets = [frozenset(np.flatnonzero(found == domain).tolist()) for domain in range(len(homes))]
+        for domain, each in ruled_out:
+            assert sorted(kinds[list(sets[domain])]) != sorted(kinds[list(each)]), "it was ruled out"
+        domain = max(range(len(homes)), key=lambda at: len(sets[at]))
+        ruled_out.append((domain, sets[domain]))
+        filling.rows.rule_out(domain, np.array(sorted(sets[domain])))

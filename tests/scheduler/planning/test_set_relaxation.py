@@ -89,9 +89,11 @@ def test_a_budget_that_ends_gives_nothing():
     assert filled(state, costs_of(state), steps=5) is None
 
 
-def test_sets_far_from_the_dearest_count_again_when_the_prices_move(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(set_relaxation, "FAR_BELOW", 1.0)  # nearly all are left out at every level
-    _, state = a_filling_state(*planted(2))
+@pytest.mark.parametrize("seed", range(8))
+def test_sets_far_from_the_dearest_count_again_when_the_prices_move(seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(set_relaxation, "FAR_BELOW", 0.3)  # nearly all are left out at every level
+    monkeypatch.setattr(set_relaxation, "MOST_ERROR", 100.0)
+    _, state = a_filling_state(*planted(seed))
 
     found = filled(state, costs_of(state))
 

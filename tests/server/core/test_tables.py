@@ -19,6 +19,14 @@ async def table(api: Api, path: str, **query: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row["cells"], strict=True)) for row in page.body["rows"]]
 
 
+async def test_groups_show_the_workload_that_they_were_made_for(api: Api) -> None:
+    labels = {"scheduling.muster.dev/owner-kind": "JobSet", "scheduling.muster.dev/owner-name": "train"}
+    for name, more in (("by-hand", {}), ("made", {"labels": labels})):
+        await api.post(GROUPS, {"metadata": {"name": name, **more}, "spec": {"schedulingPolicy": {"basic": {}}}})
+
+    assert [row["Made for"] for row in await table(api, GROUPS)] == ["<none>", "jobset/train"]
+
+
 async def test_pod_groups_show_policy_members_and_status(api: Api) -> None:
     spec = {
         "schedulingPolicy": {"gang": {"minCount": 2}},
@@ -49,6 +57,7 @@ async def test_pod_groups_show_policy_members_and_status(api: Api) -> None:
         "Reason",
         "Topology",
         "Priority",
+        "Made for",
     ]
     assert (row["Name"], row["Policy"], row["Workload"], row["Members"]) == ("g", "Gang", "w", "2/3")
     assert (row["Status"], row["Reason"]) == ("Unschedulable", "no rack has room")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from muster.api.expected_members import READY, SCHEDULED
+from muster.api.expected_members import COMPLETED, READY, SCHEDULED
 from muster.api.job_gangs import pods_at_once
 from muster.controllers.workloads.tree import (
     JSON,
@@ -137,6 +137,8 @@ def _leaf(this: _JobSet, job: JSON, number_: int, index: int, slices: tuple[str,
     expected: tuple[Expected, ...] = ()
     if minimum is not None and _is_late(this, job, index):
         expected = (Expected(template, whole, READY),)
+    elif minimum is not None and _is_after_completion(job):
+        expected = (Expected(template, whole, COMPLETED),)
     elif minimum is not None and exclusive and whole > 1:
         expected = (Expected(template, whole, SCHEDULED),)
     sliced, size = slices
@@ -153,6 +155,11 @@ def _leaf(this: _JobSet, job: JSON, number_: int, index: int, slices: tuple[str,
 def _exclusive(annotations: Any) -> str:
     found: JSON = annotations or {}
     return "" if NODE_SELECTOR in found else str(found.get(EXCLUSIVE) or "")
+
+
+def _is_after_completion(job: JSON) -> bool:
+    """Whether the Job is created when another is complete. Its room is not held: it is only looked at."""
+    return any(str(each.get("status")) == "Complete" for each in items(job.get("dependsOn")))
 
 
 def _is_late(this: _JobSet, job: JSON, index: int) -> bool:

@@ -27,6 +27,7 @@ ALL, SINGLE = "all", "single"
 BAD_ANNOTATION = "BadAnnotation"
 
 KUEUE_QUEUE = f"{KUEUE}queue-name"
+KUEUE_PODSET = f"{KUEUE}podset-"
 KUEUE_REQUIRED = f"{KUEUE}podset-required-topology"
 KUEUE_SLICE = f"{KUEUE}podset-slice-required-topology"
 KUEUE_SLICE_SIZE = f"{KUEUE}podset-slice-size"
@@ -41,12 +42,14 @@ class Wishes:
     annotations: Mapping[str, str]
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     remarks: list[Remark] = field(default_factory=list[Remark])
+    kueue_assigns: bool = False  # Kueue admits this workload and chooses its nodes
 
     @staticmethod
     def of(owner: JSON, levels: tuple[str, ...] = (), parts: tuple[str, ...] = ()) -> Wishes:
         """`levels`: what `gang-level` may be; `parts`: what a topology can be given for by name."""
         meta: JSON = owner.get("metadata") or {}
         made = Wishes(meta.get("annotations") or {}, meta.get("labels") or {})
+        made.kueue_assigns = made.in_queue and _asks_kueue(owner.get("spec"))
         for key, value in sorted(made.annotations.items()):
             if key.startswith(PREFIX):
                 made._check(key, value, levels, parts)
@@ -115,6 +118,10 @@ class Wishes:
         value = annotations.get(name)
         if value is None:
             return ""
+        if self.kueue_assigns and name.startswith(PREFIX):
+            text = f"annotation {name}: Kueue assigns the topology of this workload, so it is not asked for again"
+            self.remarks.append(Remark("KueueAssignsTopology", text))
+            return ""
         complaints = formats.qualified_name(str(value))
         if not complaints:
             return str(value)
@@ -152,3 +159,16 @@ class Wishes:
             self._key(found, KUEUE_SLICE),
             int(size) if size.isascii() and size.isdigit() else 0,
         )
+
+
+def _asks_kueue(value: Any) -> bool:
+    """Whether a pod template in a spec asks Kueue for a topology."""
+    if isinstance(value, list):
+        return any(_asks_kueue(each) for each in value)  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, dict):
+        return False
+    found: JSON = value
+    annotations = found.get("annotations")
+    if isinstance(annotations, dict) and any(str(key).startswith(KUEUE_PODSET) for key in annotations):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return True
+    return any(_asks_kueue(each) for each in found.values())

@@ -187,6 +187,7 @@ def _group_deleted(state: SchedulerState, key: EntityKey, now: float) -> None:
     if group.parent is not None:
         state.checks.members_changed(group.parent.key)  # it has a child less
     state.conditions.forget(group.obj.metadata.uid)
+    state.checks.forget_group(group.obj.metadata.uid)
     pod_signals.group_changed(state, group)
     state.forest.remove_group(key)
     for top in {before.key: before, key: group}.values():

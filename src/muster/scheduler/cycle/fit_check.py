@@ -8,6 +8,7 @@ pass cannot.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from muster.scheduler.cache.arrays import Bools, Ints
 from muster.scheduler.cache.cluster import Cluster
 from muster.scheduler.framework.shape import Shape
 from muster.scheduler.placement.request import CompositeRequest, GroupRequest, PodGroupRequest, shapes_of
+from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.queue.waiting_classes import Kind, WaitingClass
 from muster.scheduler.state.scheduler_state import SchedulerState
 
@@ -30,6 +32,7 @@ class Rooms:
         self._state = state
         self._known: dict[Kind, Ints] = {}
         self._evicting: dict[Kind, bool] = {}
+        self._unreserved: dict[Hashable, Ints] = {}
 
     def evicting(self, kind: Kind) -> bool:
         """Whether there is anything that entities of the kind could evict, or that leaves anyway."""
@@ -53,13 +56,30 @@ class Rooms:
             found = self._known[kind] = np.maximum(found, 0)
         return found
 
+    def unreserved(self, kind: Kind, entity: QueuedEntity) -> Ints:
+        """`of` without what is reserved for others than an entity; the same for most entities of a kind."""
+        state = self._state
+        if not state.reservations or entity.partly_bound:
+            return self.of(kind)
+        own = entity.key if state.reservations.get(entity.key) is not None else None
+        run = state.longest_run(entity)
+        key = (kind, own, entity.priority, run)
+        found = self._unreserved.get(key)
+        if found is None:
+            found = self.of(kind).copy()
+            for shape, slot in state.reservations.against(entity.key, entity.priority, run):
+                vector = shape.footprint.vector
+                found[: len(vector), slot] -= vector
+            found = self._unreserved[key] = np.maximum(found, 0)
+        return found
+
 
 def most_that_fit(state: SchedulerState, rooms: Rooms, waiting: WaitingClass) -> int:
     """How many entities of a class could fit now: 0 if not even one; exact only if nodes alone decide and no domain."""
     request, kind = waiting.hints.request, waiting.kind
     if request is None:
         return 0
-    check = _Check(state, _unreserved(state, rooms.of(kind), waiting), rooms.evicting(kind), request)
+    check = _Check(state, rooms.unreserved(kind, waiting.first()), rooms.evicting(kind), request)
     if not check.passes():
         return 0
     if not isinstance(request, PodGroupRequest) or len(request.identical) != 1 or request.topology:
@@ -68,18 +88,6 @@ def most_that_fit(state: SchedulerState, rooms: Rooms, waiting: WaitingClass) ->
     if rooms.evicting(kind) or not state.evaluator.independent(shape):
         return 1
     return max(1, int(check.seats(shape).sum()) // max(1, request.need))
-
-
-def _unreserved(state: SchedulerState, room: Ints, waiting: WaitingClass) -> Ints:
-    """The room without what is reserved for others than the first of the class."""
-    first = waiting.first()
-    if not state.reservations or first.partly_bound:
-        return room
-    left = room.copy()
-    for shape, slot in state.reservations.against(first.key, first.priority, state.longest_run(first)):
-        vector = shape.footprint.vector
-        left[: len(vector), slot] -= vector
-    return np.maximum(left, 0)
 
 
 class _Check:

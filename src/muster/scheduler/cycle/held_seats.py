@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 
 from muster.scheduler.cache.run_times import seconds_of
 from muster.scheduler.checking.validate import validate
 from muster.scheduler.cycle.choose_victims import nominated_placement
 from muster.scheduler.cycle.evaluate import current_request, evaluate
-from muster.scheduler.groups.expected import expected_members, holds_no_claims
+from muster.scheduler.groups.expected import ExpectedMember, expected_members, expected_pod, holds_no_claims
 from muster.scheduler.groups.group import Group, Member, priority_of
 from muster.scheduler.interface.decisions import MOST_NOTE, Decision, RecordEvent
 from muster.scheduler.interface.keys import EntityKey
@@ -28,7 +29,15 @@ from muster.scheduler.queue.entity import QueuedEntity
 from muster.scheduler.state.measurements import HELD, LOST, TAKEN, TIMED_OUT
 from muster.scheduler.state.nominations import Nomination
 from muster.scheduler.state.scheduler_state import SchedulerState
-from muster.scheduler.status.held_seats import FOR_EXPECTED, MISSING, claims_text, ended_text, held_text
+from muster.scheduler.status.held_seats import (
+    FOR_EXPECTED,
+    MISSING,
+    NEVER_FIT,
+    claims_text,
+    ended_text,
+    held_text,
+    never_text,
+)
 
 # --- which seats there should be -------------------------------------------------------------------
 
@@ -244,6 +253,23 @@ def time_out(state: SchedulerState, now: float) -> list[EntityKey]:
         state.nominations.end(key)
         state.nominations.want(key, None)
     return overdue
+
+
+def report_never_fits(state: SchedulerState, leaf: Group) -> Iterator[Decision]:
+    """Members for which nothing is held, because others are completed by then, may not even fit when nobody runs."""
+    for number, template in enumerate(leaf.expectation.later):
+        names = state.config.profiles
+        scheduler = template.pod_template.spec.scheduler_name
+        profile = names[scheduler] if scheduler in names else next(iter(names.values()))
+        pod = expected_pod(ExpectedMember(leaf.key, number, template), profile.scheduler_name, priority_of(leaf.root()))
+        seats = state.evaluator.empty_capacity(state.evaluator.shape(pod, profile))
+        if leaf.topology is not None:
+            domains = state.cluster.labels(leaf.topology)[: len(seats)]
+            seats = np.bincount(domains, weights=seats, minlength=2)[1:].astype(np.int64)
+        most = int(seats.max(initial=0) if leaf.topology is not None else seats.sum())
+        if most < template.count:
+            text = never_text(template.count, most, leaf.topology)
+            yield RecordEvent(leaf.ref, "Warning", NEVER_FIT, "Scheduling", text[:MOST_NOTE])
 
 
 def report_ended(state: SchedulerState) -> Iterator[Decision]:

@@ -95,6 +95,8 @@ def _review_groups(state: SchedulerState, now: float) -> Iterator[Decision]:
             group = group.parent if not group.cyclic else None
     for group in sorted(changed.values(), key=lambda g: (not g.is_leaf, g.key)):
         yield from state.conditions.review(group, state.preemptions.is_losing_pods)
+        if group.expectation.later and state.checks.is_first_look(group.ref.uid):
+            yield from held_seats.report_never_fits(state, group)
     for top in {g.root().key: g.root() for g in changed.values()}.values():
         state.checks.set_partly_bound(top.key, _is_partly_bound(state, top), now)
 

@@ -15,7 +15,7 @@ from muster.scheduler.queue.entity import EntityState
 from muster.scheduler.queue.waiting_classes import WaitingClass
 from muster.scheduler.state.scheduler_state import SchedulerState
 
-MOST_CHECKS = 256  # classes in one cycle: about 50 ms
+MOST_CHECKS = 128  # classes in one cycle: about 25 ms, 60 ms on a busy machine
 
 
 def wake_waiting(state: SchedulerState, now: float) -> bool:

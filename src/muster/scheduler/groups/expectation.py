@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from muster.api import groups as api
-from muster.api.expected_members import EXPECTED_MEMBERS, ExpectedMembers, MalformedExpectation, decode
+from muster.api.expected_members import COMPLETED, EXPECTED_MEMBERS, ExpectedMembers, MalformedExpectation, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class Expectation:
     """The members of a group by template, those included that exist."""
 
     templates: tuple[ExpectedMembers, ...] = ()
+    later: tuple[ExpectedMembers, ...] = ()  # when others are completed: nothing is held for them
     fault: str = ""  # why the annotation cannot be read
     total: int = 0
 
@@ -37,4 +38,6 @@ def _read(text: str) -> Expectation:
         templates = decode(text)
     except MalformedExpectation as malformed:
         return Expectation(fault=str(malformed))
-    return Expectation(templates, total=sum(template.count for template in templates))
+    held = tuple(template for template in templates if template.after != COMPLETED)
+    later = tuple(template for template in templates if template.after == COMPLETED)
+    return Expectation(held, later, total=sum(template.count for template in held))

@@ -20,6 +20,7 @@ class GroupChecks:
         self._groups: set[EntityKey] = set()
         self._faults: dict[EntityKey, TreeFault] = {}
         self._partly_bound_since: dict[EntityKey, float] = {}
+        self._later_members_seen: set[str] = set()  # uids of groups
 
     # --- what is due -------------------------------------------------------------------------------
 
@@ -53,6 +54,18 @@ class GroupChecks:
 
     def is_invalid(self, key: EntityKey) -> bool:
         return key in self._faults
+
+    # --- members to come ---------------------------------------------------------------------------
+
+    def is_first_look(self, uid: str) -> bool:
+        """Whether the members that come later to the group of this uid were not looked at before."""
+        new = uid not in self._later_members_seen
+        self._later_members_seen.add(uid)
+        return new
+
+    def forget_group(self, uid: str) -> None:
+        """The group is gone."""
+        self._later_members_seen.discard(uid)
 
     # --- bound in part -----------------------------------------------------------------------------
 

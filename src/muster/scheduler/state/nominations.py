@@ -8,7 +8,7 @@ has a deadline, the others have none. The key is the uid of the pod, or what sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from muster.scheduler.cache.arrays import ChangeLog
@@ -42,6 +42,7 @@ class Nominations:
         self._cluster = cluster
         self._signals = signals
         self._by_pod: dict[str, Nomination] = {}
+        self._epoch = 0  # how many label keys told pods apart when the shapes were looked up
         self._held: dict[EntityKey, set[str]] = {}  # entity -> uids of the seats held for it
         self._ended: set[EntityKey] = set()  # trees whose members did not come in time
         self._unsaid: set[EntityKey] = set()  # and on which that is still to be said
@@ -82,6 +83,12 @@ class Nominations:
         if nomination is not None and slot is not None:
             self._signals.nomination_cleared(slot, nomination.priority)
             self._signals.pod(nomination.shape.footprint)
+
+    def renew(self, epoch: int, shape_of: Callable[[Shape], Shape]) -> None:
+        """Pods are told apart by more labels than in an earlier epoch: look the shapes up again."""
+        if self._epoch != epoch:
+            self._epoch = epoch
+            self._by_pod = {uid: replace(one, shape=shape_of(one.shape)) for uid, one in self._by_pod.items()}
 
     def clear(self, entity: EntityKey) -> list[str]:
         """Give back every seat kept for an entity while victims leave; the pods they were kept for."""

@@ -20,6 +20,7 @@ from muster.scheduler.queue.entity import EntityState, QueuedEntity
 from muster.scheduler.queue.scheduling_queue import SchedulingQueue
 from muster.scheduler.runtime.config import Config
 from muster.scheduler.runtime.evaluator import Evaluator
+from muster.scheduler.runtime.profile import profile_of
 from muster.scheduler.state.assumed_pods import AssumedPods
 from muster.scheduler.state.bind_failures import BindFailures
 from muster.scheduler.state.evictable_room import EvictableRoom
@@ -80,6 +81,10 @@ class SchedulerState:
             member.shape_epoch = len(self.cluster.pod_counts.keys)
         return member.shape
 
+    def _current_shape(self, shape: Shape) -> Shape:
+        """The shape of its pod by the labels that tell pods apart now."""
+        return self.evaluator.shape(shape.pod, profile_of(shape))
+
     def domain_of(self, node: str, key: str) -> str:
         """The value of a node's label, empty without it."""
         slot = self.cluster.index.get(node)
@@ -133,6 +138,8 @@ class SchedulerState:
         An entity that is bound in part is not bound by reservations: nothing comes before its completion. Where an
         entity `holds_seats` that are nominated for it, reservations of its own priority were made beside them.
         """
+        if self.nominations:
+            self.nominations.renew(len(self.cluster.pod_counts.keys), self._current_shape)
         nominated = self.nominations.against(entity.key, entity.priority)
         if not self.reservations or entity.partly_bound:
             return nominated

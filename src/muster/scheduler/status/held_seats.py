@@ -6,10 +6,11 @@ from collections.abc import Collection
 
 from muster.scheduler.groups.group import Group
 from muster.scheduler.status.kept_room import start_text
-from muster.scheduler.status.messages import count_text
+from muster.scheduler.status.messages import count_text, short_key
 
 FOR_EXPECTED = "WaitingForExpectedMembers"
 MISSING = "ExpectedMembersMissing"
+NEVER_FIT = "LaterMembersNeverFit"
 INVALID_EXPECTATION = "InvalidExpectedMembers"
 
 
@@ -30,6 +31,13 @@ def ended_text(group: Group, limit: float) -> str:
         f"{count_text(group.counts.expecting, 'expected member')} did not come within {limit:g} s of the last one: "
         "seats are no longer held for them"
     )
+
+
+def never_text(count: int, seats: int, topology: str | None) -> str:
+    """Members that come when others are completed have no room in the empty cluster."""
+    where = f"the best {short_key(topology)} of the empty cluster" if topology else "the empty cluster"
+    who = f"{count_text(count, 'member')} to come when others are completed"
+    return f"{who} will not fit: {where} has {seats} seats for them"
 
 
 def claims_text() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from muster.api.membership import OWNER_KIND, OWNER_NAME
 from muster.server.resources.columns import (
     AGE,
     NAME,
@@ -91,6 +92,13 @@ def _count_templates(level: Obj) -> int:
     return len(level.get("podGroupTemplates") or ()) + sum(1 + _count_templates(entry) for entry in composites)
 
 
+def made_for(obj: Obj, around: RelatedCounts) -> str:
+    """The workload that a group was made for, as people name it; of one that was made by hand nothing."""
+    labels: Obj = at(obj, "metadata", "labels") or {}
+    kind, name = labels.get(OWNER_KIND), labels.get(OWNER_NAME)
+    return f"{kind.lower()}/{name}" if kind and name else NONE
+
+
 _POLICY = Column("Policy", policy, description="Gang: all or nothing. Basic: pod by pod.")
 _WORKLOAD = Column("Workload", text("spec", "workloadRef", "workloadName", absent=NONE))
 _STATUS = Column("Status", group_status, description="Pending, Scheduled, Unschedulable, or why it is disrupted.")
@@ -98,6 +106,7 @@ _WIDE = (
     Column("Reason", group_reason, wide=True, description="What the scheduler says about it."),
     Column("Topology", topology, wide=True, description="The domain that all of it must share."),
     Column("Priority", priority, wide=True),
+    Column("Made for", made_for, wide=True, description="The workload that it was made for."),
 )
 POD_GROUPS = (
     NAME,
