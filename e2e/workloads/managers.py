@@ -31,11 +31,12 @@ STOP_SECONDS = 20.0
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 APPLIED = ("Namespace", "CustomResourceDefinition", *WEBHOOKS)
 
-# What a manager logs as an error although nothing is wrong: a stale object is tried again, and Kueue misses the kind of
-# the cluster autoscaler, wherever that is not installed.
+# What a manager logs as an error although nothing is wrong, on a real kube-apiserver too: it read a stale object and
+# tries again, it made an object that its cache does not show yet, Kueue misses the kind of the cluster autoscaler.
 HARMLESS = (
     "the object has been modified",
     "please apply your changes to the latest version",
+    "already exists",
     "Provisioning Requests not supported",
 )
 
