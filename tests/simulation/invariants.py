@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tests.simulation.amounts import cpu_of, cpu_of_pod
 from tests.simulation.history import DELETED, Entry, History
 from tests.simulation.network import Exchange
@@ -73,6 +75,9 @@ class Invariants:
         if request.method == "POST" and request.path.endswith("/binding"):
             pod = self._pods.get(request.target.name if request.target else "")
             self._binding[exchange] = group_of(pod) if pod is not None else ""
+            target = msgspec.json.decode(request.body) if request.body else {}
+            uid, node = (target.get("metadata") or {}).get("uid"), (target.get("target") or {}).get("name")
+            self._first_sent.setdefault((uid, node, exchange.client.identity), exchange.sent_at)
 
     def done(self, exchange: Exchange) -> None:
         group = self._binding.pop(exchange, None)
@@ -192,13 +197,14 @@ class Invariants:
             return
         if pod["metadata"].get("deletionTimestamp"):
             self._complain(f"I7 {who} bound {pod['metadata']['name']}, which was being deleted")
-        self._check_node(origin, pod, node)
-        self._check_room(entry, origin, node)
+        # A bind that the server puts off (429) is sent again as it was; what is known counts when it was first sent.
+        first = self._first_sent.get((uid, node, origin.client.identity), origin.sent_at)
+        self._check_node(origin, pod, node, first)
+        self._check_room(entry, origin, node, first)
 
-    def _check_node(self, origin: Exchange, pod: Obj, node: str) -> None:
+    def _check_node(self, origin: Exchange, pod: Obj, node: str, first: float) -> None:
         """I7: the node was there and open when the bind was first sent, as far as had been seen a while before."""
         client = origin.client
-        first = self._first_sent.setdefault((pod["metadata"]["uid"], node, client.identity), origin.sent_at)
         if self._world.was_paused(client.name, first - 2 * SEEN_FOR):
             return
         seen = self._history.seen_by(client.identity, NODES, first - SEEN_FOR)
@@ -210,11 +216,11 @@ class Invariants:
             state = "was not there" if known is None else "was cordoned"
             self._complain(f"I7 {client.name} bound {pod['metadata']['name']} to {node}, which {state}")
 
-    def _check_room(self, entry: Entry, origin: Exchange, node: str) -> None:
+    def _check_room(self, entry: Entry, origin: Exchange, node: str, first: float) -> None:
         """I2: what runs on the node fits, apart from what others bound unseen and what the node lost unseen."""
         client = origin.client
-        seen_pods = self._history.seen_by(client.identity, PODS, origin.sent_at)
-        seen_nodes = self._history.seen_by(client.identity, NODES, origin.sent_at)
+        seen_pods = self._history.seen_by(client.identity, PODS, first)
+        seen_nodes = self._history.seen_by(client.identity, NODES, first)
         used, ours = 0, self._world.team_of(client.name)
         for pod in self._pods.values():
             if pod["spec"].get("nodeName") != node or pod["status"].get("phase") in ENDED:

@@ -25,10 +25,10 @@ BUGS = (
         "            self._call(self._landed, len(batch))\n            self._log.append(batch)\n",
     ),
     Bug(
-        "a store that failed goes on",
+        "a write that the disk refused is acknowledged",
         "server/store/sqlite.py",
-        "        self._failure = why\n        self._broke.set()\n",
-        "        self._broke.set()\n",
+        "                done.set_exception(StoreFailedError(why))\n",
+        "                done.set_result(None)\n",
     ),
     Bug(
         "writers do not see what was accepted before them",

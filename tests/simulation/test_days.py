@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SEEDS = int(os.environ.get("FAULT_SEEDS", "100"))
+SEEDS = int(os.environ.get("FAULT_SEEDS", "40"))
 PARTS = 4
 ROOT = Path(__file__).parents[2]
 

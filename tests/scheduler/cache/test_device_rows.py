@@ -86,3 +86,15 @@ def test_a_constraint_is_nothing_that_a_row_can_count() -> None:
     bound = cluster.devices.claims.needs(a_gpu_pod("q"))
     assert device_rows(cluster.devices, [plain, bound], [0], 1) is None
     assert device_rows(cluster.devices, [None, bound], [0], 1) is not None, "alone, its seats are known"
+
+
+def test_what_only_two_sets_together_lack_is_a_row() -> None:
+    cluster = a_cluster("b")
+    cluster.change("Node", a_node("n1", cpu=64))
+    others = [{"name": model, "attributes": {"model": {"string": model}}} for model in "ac"]
+    cluster.change("ResourceSlice", a_slice("n1", others, nodeName="n1"))
+    needs = [needs_of(cluster, "p", ab=1), needs_of(cluster, "q", bc=1)]
+    rows = device_rows(cluster.devices, needs, [0, 1], cluster.size)
+    assert rows is not None
+    assert (rows.requests[0] <= rows.free[:, 0]).all()
+    assert not (rows.requests.sum(axis=0) <= rows.free[:, 0]).all(), "there is one device for both"

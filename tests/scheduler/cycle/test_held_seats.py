@@ -524,3 +524,52 @@ def test_it_is_said_if_they_would_not_even_fit_into_the_empty_cluster(count: int
     world.add(a_pod("g-0", "g")).run()
     notes = [event.note for event in world.events if event.reason == "LaterMembersNeverFit"]
     assert [text in note for note in notes] == ([True] if text else [])
+
+
+# --- beside other rules ----------------------------------------------------------------------------
+
+
+def test_the_seat_of_a_member_that_came_otherwise_and_does_not_fit_is_free_for_others():
+    world = world_of(a_node("n0", cpu=3))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).run()
+    arrives(world, "g-1", cpu=64)
+    assert len(held(world)) == 1
+    world.add(a_pod("other", cpu=1)).run()
+    assert "other" in world.bound()
+
+
+def test_seats_go_with_their_group_into_the_tree_that_it_joins():
+    world = world_of(a_node("n0", cpu=3))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).run()
+    world.add(a_composite("tree", 1), a_gang("g", 3, parent="tree", expects=expects(3))).run()
+    assert [key.name for key in world.scheduler.state.nominations.holding()] == ["tree"]
+    assert len(held(world)) == 2
+
+
+def test_a_tree_that_expects_members_is_not_given_back_for_being_bound_in_part():
+    world = world_of(a_node("n0", cpu=3))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g", owner="Job/x")).run()
+    arrives(world, "g-1", owner="Job/x", gates=["hold"])
+    world.wait(1000)
+    assert world.evicted() == []
+
+
+def test_seats_are_never_reserved_for_members_to_come_alone():
+    args = {"expectedMembersTimeoutSeconds": 900, "reservations": {"patienceSeconds": 10}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "Muster", "args": args}]}],
+    }
+    world = world_of(a_node("n0", cpu=3), config=config)
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g")).run()
+    world.add(a_pod("other", cpu=1, priority=HIGH)).wait(60)
+    assert [entity.key.name for entity in world.scheduler.state.queue.entities.values()] == ["g"]
+    assert list(world.scheduler.state.reservations) == []
+
+
+def test_how_long_members_to_come_will_run_is_not_known():
+    world = world_of(a_node("n0", cpu=1))
+    world.add(a_gang("g", 3, expects=expects(3)), a_pod("g-0", "g", activeDeadlineSeconds=10)).run()
+    (entity,) = world.scheduler.state.queue.entities.values()
+    assert world.scheduler.state.longest_run(entity) is None

@@ -188,3 +188,17 @@ def test_an_error_of_a_selector_ends_the_search() -> None:
 
 def test_a_claim_without_requests_needs_no_device() -> None:
     assert names(run([a_claim()], Pools(), DeviceUsage())) == [[]]
+
+
+def test_equal_claims_may_have_shares_of_one_device() -> None:
+    device = {
+        "name": "d",
+        "attributes": {"model": {"string": "a"}},
+        "capacity": {"memory": {"value": "8"}},
+        "allowMultipleAllocations": True,
+    }
+    pools = Pools()
+    pools.set_slice(a_slice("a", [device]))
+    claim = a_claim(a_request("r", capacity={"requests": {"memory": "4"}}))
+    assert names(run([claim, claim], pools, DeviceUsage())) == [["d"], ["d"]]
+    assert isinstance(run([claim, claim, claim], pools, DeviceUsage()), NotAllocated)

@@ -92,3 +92,12 @@ def test_a_shared_claim_leaves_the_device_that_another_claim_of_the_gang_needs()
     world.add(own_claim("g-2", a_request("r", "a")), using_claim("g-0", "x", "g"), using_claim("g-1", "x", "g"))
     world.add(a_gpu_pod("g-2", "g"), a_pod("other")).run()
     assert len([pod for pod in world.bound() if pod.startswith("g-")]) == 3
+
+
+def test_a_set_that_only_seems_to_have_room_is_left_for_the_next() -> None:
+    world = racks(2, 3, cpu=3)
+    world.add(shared_claim("nvlink", a_request("r", "domain")), a_gang("g", min_count=4))
+    for at, cpu in enumerate((2, 2, 2, 1)):  # seats of each shape alone add up in the smaller rack
+        world.add(using_claim(f"g-{at}", "nvlink", "g", cpu=cpu))
+    world.run()
+    assert pools(world) == ["rack-r1"]
