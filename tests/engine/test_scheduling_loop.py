@@ -14,9 +14,9 @@ from muster.client.clock import MonotonicClock
 from muster.engine.call_queue import CallQueue, ConcurrencyLimits
 from muster.engine.inbox import Inbox
 from muster.engine.metrics import Metrics
-from muster.engine.scheduling_loop import SchedulingLoop
+from muster.engine.scheduling_loop import SchedulingLoop, without_lost
 from muster.engine.settings import Settings
-from muster.scheduler.interface.decisions import Bind, Decision
+from muster.scheduler.interface.decisions import AllocateClaim, Bind, Decision, SelectVolumeNode
 from muster.scheduler.interface.events import BindSucceeded, CacheSynced, Event
 from muster.scheduler.interface.keys import ObjectRef
 from tests.engine.conftest import eventually
@@ -202,3 +202,37 @@ async def test_a_call_that_crashed_ends_the_loop():
         scene.inbox.crashed(KeyError("x"))
         with pytest.raises(RuntimeError, match="nobody foresaw"):
             await asyncio.wait_for(asyncio.shield(task), 5)
+
+
+# Binds that were lost before they were sent
+
+
+def a_bind(name: str) -> Bind:
+    return Bind(ObjectRef("Pod", "default", name, name), "n")
+
+
+def a_claim(name: str, consumer: str, kind: str = "Pod", allocation: bool = True) -> AllocateClaim:
+    claim = ObjectRef("ResourceClaim", "default", name, name)
+    return AllocateClaim(claim, ObjectRef(kind, "default", consumer, consumer), {} if allocation else None)
+
+
+def test_claims_of_binds_that_were_lost_are_not_written():
+    decisions: list[Decision] = [a_claim("c-a", "a"), a_claim("c-b", "b"), a_bind("a"), a_bind("b")]
+    assert without_lost({"a"}, decisions) == [a_claim("c-b", "b"), a_bind("b")]
+    assert without_lost({"a", "b"}, decisions) == []
+
+
+def test_a_claim_of_the_group_is_written_while_a_member_is_bound():
+    decisions: list[Decision] = [a_claim("shared", "g", "PodGroup"), a_bind("a"), a_bind("b")]
+    assert without_lost({"a"}, decisions) == [decisions[0], a_bind("b")]
+    assert without_lost({"a", "b"}, decisions) == []
+
+
+def test_a_claim_that_another_pod_needs_keeps_the_allocation_that_came_with_the_lost_one():
+    first, second = a_claim("shared", "a"), a_claim("shared", "b", allocation=False)
+    assert without_lost({"a"}, [first, second, a_bind("a"), a_bind("b")]) == [first, second, a_bind("b")]
+
+
+def test_volumes_of_a_lost_bind_go_with_it():
+    volume = SelectVolumeNode(ObjectRef("PersistentVolumeClaim", "default", "v", "v"), "n")
+    assert without_lost({"a"}, [volume, a_bind("a"), a_bind("b")]) == [a_bind("b")]

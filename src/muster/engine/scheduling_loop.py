@@ -22,7 +22,7 @@ from muster.engine.metrics import Metrics
 from muster.engine.settings import GC_THRESHOLDS, Settings
 from muster.logs import V, keys
 from muster.scheduler.cycle.scheduler import Scheduler
-from muster.scheduler.interface.decisions import Bind, Decision, PromiseVolume, SelectVolumeNode
+from muster.scheduler.interface.decisions import AllocateClaim, Bind, Decision, PromiseVolume, SelectVolumeNode
 from muster.scheduler.interface.events import CacheSynced, Event, ObjectUpdated
 from muster.scheduler.simulation.decision_log import SchedulerProtocol
 
@@ -247,7 +247,9 @@ class SchedulingLoop:
             lost = self._scheduler.lost_races(binds)
             for event in lost:
                 self._inbox.report(event)
-            self._parts.dispatcher.dispatch(_without({event.uid for event in lost}, decisions) if lost else decisions)
+            self._parts.dispatcher.dispatch(
+                without_lost({event.uid for event in lost}, decisions) if lost else decisions
+            )
             sent = sent or len(lost) < len(binds)
         if sent and not self._held_back:
             self._leave_lease()
@@ -293,8 +295,8 @@ class SchedulingLoop:
             self._gates.review(self._clock.now())
 
 
-def _without(uids: set[str], decisions: list[Decision]) -> list[Decision]:
-    """The decisions without the binds of some pods, nor the decisions about volumes right before them."""
+def without_lost(uids: set[str], decisions: list[Decision]) -> list[Decision]:
+    """The decisions without the binds of some pods, and without what was decided for them: their volumes and claims."""
     kept: list[Decision] = []
     for decision in decisions:
         if isinstance(decision, Bind) and decision.pod.uid in uids:
@@ -302,4 +304,8 @@ def _without(uids: set[str], decisions: list[Decision]) -> list[Decision]:
                 kept.pop()
         else:
             kept.append(decision)
-    return kept
+    if not any(isinstance(each, Bind) for each in kept):
+        return [each for each in kept if not isinstance(each, AllocateClaim)]
+    # A claim that a pod still needs keeps its allocation, whichever pod it came with.
+    needed = {each.claim for each in kept if isinstance(each, AllocateClaim) and each.consumer.uid not in uids}
+    return [each for each in kept if not isinstance(each, AllocateClaim) or each.claim in needed]
