@@ -200,12 +200,7 @@ def replicas_in_place(cluster: Cluster, name: str, replicas: int, size: int) -> 
     return True
 
 
-REFUSED = "groups that name a preemption policy and no class are refused by the admission of priorities"
-
-
-@pytest.mark.parametrize(
-    "preemption", ["allowed", pytest.param("never", marks=pytest.mark.xfail(reason=REFUSED, strict=True))]
-)
+@pytest.mark.parametrize("preemption", ["allowed", "never"])
 def test_kueue_says_when_and_muster_says_where(
     cluster: tuple[Cluster, Path], managers: StartManager, tmp_path: Path, preemption: str
 ) -> None:

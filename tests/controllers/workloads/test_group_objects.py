@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.groups import MAX_TEMPLATES
+from muster.api.kueue import PREEMPTION
 from muster.api.membership import JOB_SETS, OWNER_NAME
 from muster.api.validation import composite, podgroup, workload
 from muster.controllers.workloads import jobset
@@ -98,3 +99,16 @@ def test_a_name_that_is_no_label_value_is_left_out_of_the_labels():
     (group,) = objects_of(owner, jobset.tree_of(owner, Sight())).groups
 
     assert OWNER_NAME not in group["metadata"]["labels"]
+
+
+def test_groups_in_a_queue_have_no_preemption_policy_of_their_own_and_carry_the_permission_to_evict():
+    # The admission of priorities refuses a policy that differs from that of the class, or of none.
+    owner = a_jobset(a_replicated_job("w", 2))
+    owner["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    made = objects_of(owner, jobset.tree_of(owner, Sight()))
+    assert all("preemptionPolicy" not in each["spec"] for each in (*made.groups, *made.composites))
+    assert all(PREEMPTION not in each["metadata"].get("annotations", {}) for each in made.composites)
+
+    owner["metadata"]["annotations"] = {PREEMPTION: "allowed"}
+    made = objects_of(owner, jobset.tree_of(owner, Sight()))
+    assert [each["metadata"]["annotations"][PREEMPTION] for each in made.composites] == ["allowed"]

@@ -402,16 +402,6 @@ def test_a_group_of_the_coscheduling_plugin_has_ours_beside_it():
 # --- Kueue -----------------------------------------------------------------------------------------
 
 
-def test_what_kueue_admits_does_not_evict_unless_told_to():
-    queued = {"kueue.x-k8s.io/queue-name": "q"}
-    owner = a_jobset(a_replicated_job("w", 2))
-    owner["metadata"]["labels"] = queued
-    assert jobset.tree_of(owner, Sight()).preemption_policy == "Never"
-
-    owner["metadata"]["annotations"] = ours(kueue_preemption="allowed")
-    assert jobset.tree_of(owner, Sight()).preemption_policy is None
-
-
 def test_topologies_for_kueue_are_honoured_where_kueue_is_not_involved():
     template = a_template()
     template["metadata"] = {

@@ -26,7 +26,7 @@ def the_example() -> type:
 
 
 def the_profile():
-    config = load(yaml.safe_load(blocks("yaml")[0]), extra=[the_example()])
+    config = load(yaml.safe_load(blocks("yaml")[-1]), extra=[the_example()])
     return config.profiles["default-scheduler"]
 
 

@@ -87,6 +87,7 @@ VALID: dict[str, Obj] = {
         }
     },
     "DeviceClass": {"spec": {}},
+    "DeviceTaintRule": {"spec": {"taint": {"key": "k", "effect": "NoSchedule"}}},
     "Role": {"rules": _RULES},
     "ClusterRole": {"rules": _RULES},
     "RoleBinding": {"roleRef": _ROLE, "subjects": [{"kind": "User", "name": "u"}]},

@@ -43,7 +43,6 @@ def tree_of(owner: JSON, sight: Sight) -> Tree:
     return Tree(
         (leaf,),
         priority,
-        wishes.preemption_policy,
         wishes.whole(False) and minimum is not None,
         (*wishes.remarks, *remarks),
     )

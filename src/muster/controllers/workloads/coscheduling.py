@@ -19,4 +19,4 @@ def tree_of(owner: JSON, sight: Sight) -> Tree:
         text = "scheduleTimeoutSeconds has no effect: a gang waits until it fits, and holds nothing while it waits"
         wishes.remarks.append(Remark("TimeoutIgnored", text, warning=False))
     leaf = Leaf(name, max(1, number(spec.get("minMember"), 1)), wishes.topology())
-    return Tree((leaf,), "", wishes.preemption_policy, wishes.whole(False), tuple(wishes.remarks))
+    return Tree((leaf,), "", wishes.whole(False), tuple(wishes.remarks))

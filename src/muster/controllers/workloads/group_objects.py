@@ -64,8 +64,6 @@ class GroupSet:
             made["disruptionMode"] = {"all": {}}
         if self._tree.priority_class:
             made["priorityClassName"] = self._tree.priority_class
-        if self._tree.preemption_policy and not self._tree.priority_class:  # else that of the class has to stand
-            made["preemptionPolicy"] = self._tree.preemption_policy
         return made
 
     def _object(self, kind: Resource, node: Node, parent: Branch | None, reference: JSON | None, whole: bool) -> JSON:

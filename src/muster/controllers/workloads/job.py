@@ -51,7 +51,6 @@ def tree_of(owner: JSON, sight: Sight) -> Tree:
     return Tree(
         (leaf,),
         priority,
-        wishes.preemption_policy,
         wishes.whole(minimum is not None),
         (*wishes.remarks, *remarks),
     )

@@ -88,7 +88,6 @@ def tree_of(owner: JSON, sight: Sight) -> Tree:
     return Tree(
         tuple(trimmed(root) for root in roots),
         priority,
-        wishes.preemption_policy,
         wishes.whole(not apart and not wishes.no_gang),
         (*wishes.remarks, *remarks, *_remarks(this)),
     )

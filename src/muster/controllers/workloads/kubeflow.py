@@ -75,7 +75,7 @@ def tree_of(owner: JSON, sight: Sight) -> Tree:
     singles = tuple(leaf for leaf in leaves if leaf.minimum is None)
     above = Branch(f"{meta['name']}-{uid}", len(gangs), gangs, wishes.topology(), {}, "job")
     roots = (trimmed(above), *singles) if gangs else singles
-    return Tree(roots, priority, wishes.preemption_policy, wishes.whole(False), (*wishes.remarks, *remarks))
+    return Tree(roots, priority, wishes.whole(False), (*wishes.remarks, *remarks))
 
 
 def _minimums(sizes: dict[str, int], available: Any) -> dict[str, int]:

@@ -113,7 +113,6 @@ def tree_of(owner: JSON, sight: Sight) -> Tree:
     return Tree(
         tuple(roots),
         priority,
-        wishes.preemption_policy,
         wishes.whole(recreated and this.minimum is not None),
         (*wishes.remarks, *remarks),
     )

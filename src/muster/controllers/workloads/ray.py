@@ -60,7 +60,6 @@ def tree_of(owner: JSON, sight: Sight) -> Tree:
     return Tree(
         tuple(roots),
         priority,
-        wishes.preemption_policy,
         wishes.whole(of_job and not no_gang and not singles),
         (*wishes.remarks, *remarks),
     )

@@ -67,7 +67,6 @@ class Tree:
 
     roots: tuple[Node, ...] = ()
     priority_class: str = ""
-    preemption_policy: str | None = None
     whole: bool = False
     remarks: tuple[Remark, ...] = ()
 

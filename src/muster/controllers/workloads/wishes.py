@@ -140,11 +140,6 @@ class Wishes:
         """Whether Kueue decides when this workload starts."""
         return bool(self.labels.get(KUEUE_QUEUE))
 
-    @property
-    def preemption_policy(self) -> str | None:
-        """What Kueue admitted does not evict others, unless it is told to: two evictors would fight."""
-        return "Never" if self.in_queue and self.annotations.get(PREEMPTION) != ALLOWED else None
-
     def kueue_topology(self, template: JSON | None) -> tuple[str, str, int]:
         """The topology that Kueue's annotations ask for where Kueue itself does not assign it.
 
