@@ -83,7 +83,7 @@ audit: setup  ## known vulnerabilities of the locked packages, where the advisor
 faults: setup  ## bad days in virtual time, each from its seed: SEEDS=100 FIRST=0
 	$(BIN)/python -m tests.simulation --first $(or $(FIRST),0) --seeds $(or $(SEEDS),100)
 
-faults-selftest: setup  ## thirty planted bugs, each of which the bad days must find
+faults-selftest: setup  ## thirty-one planted bugs, each of which the bad days must find
 	$(BIN)/python -m tests.simulation.selftest
 
 soak: setup  ## long runs under load

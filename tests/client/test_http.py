@@ -300,6 +300,17 @@ async def test_a_fence_that_shuts_while_a_busy_server_is_given_time_stops_the_re
     assert len(scripted.requests) == 1
 
 
+async def test_two_fences_are_both_asked_at_every_try(scripted: ScriptedServer, client: HTTPClient) -> None:
+    asked: list[str] = []
+    busy = Response(429, msgspec.json.encode(too_many_requests("busy").status()), headers={"Retry-After": "0"})
+    scripted.script = [busy, an_answer(POD)]
+    outer = client.fenced(lambda: asked.append("first"))
+    await outer.fenced(lambda: asked.append("second")).bind("n", "p", "u", "node")
+    assert asked == ["first", "second"] * 2
+    await outer.bind("n", "p", "u", "node")
+    assert asked[4:] == ["first"], "the client that was fenced a second time has its own fence only"
+
+
 # No answer
 
 

@@ -124,7 +124,7 @@ BUGS = (
     Bug(
         "a bind without an answer is taken for done",
         "engine/api_calls/binding.py",
-        "            except (ConnectionError, TimeoutError) as error:\n                reason = error\n"
+        "            except (ConnectionError, TimeoutError) as error:\n                unsure, reason = True, error\n"
         "            outcome",
         "            except (ConnectionError, TimeoutError):\n                return BOUND\n            outcome",
     ),
@@ -133,6 +133,12 @@ BUGS = (
         "engine/api_calls/binding.py",
         "            if outcome is not None:\n                return outcome\n",
         "            return outcome or BOUND\n",
+    ),
+    Bug(
+        "a bind that is put off is sent again without a look at its node",
+        "engine/api_calls/binding.py",
+        "        client = self._client.fenced(self._look_again)\n",
+        "        client = self._client\n",
     ),
     Bug(
         "victims are deleted before they are marked",

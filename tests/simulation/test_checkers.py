@@ -118,6 +118,21 @@ def test_i2_does_not_blame_for_what_another_scheduler_bound_unseen(record: Recor
     assert record.wrong == []
 
 
+def test_i2_what_is_known_counts_when_a_bind_is_sent_again(record: Record):
+    record.leads("a-1")
+    for name in "pqr":
+        record.say_pod(name)
+    body = msgspec.json.encode({"metadata": {"uid": "uid-r"}, "target": {"name": "n0"}})
+    put_off = record.engine()
+    put_off.request = Request("POST", "/api/v1/namespaces/default/pods/r/binding", {}, {}, body)
+    record.world.invariants.sent(put_off)
+    foreign = record.exchange(record.client("foreign"))
+    for name in "pq":
+        record.say_pod(name, "n0", by=foreign)
+    record.say_pod("r", "n0", by=record.engine())
+    assert "I2" in record.wrong[0]
+
+
 def test_i7_a_pod_that_moves(record: Record):
     record.say_pod("p")
     record.say_pod("p", "n0")

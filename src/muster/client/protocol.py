@@ -109,7 +109,10 @@ class Client(Protocol):
         ...
 
     def fenced(self, guard: Callable[[], None]) -> Client:
-        """The same client, but `guard` is called right before each write and may raise. Reading stays free."""
+        """The same client, but `guard` too is called right before each write, at every try, and may raise.
+
+        Reading stays free.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -1,7 +1,8 @@
 """The verbs of `Client`, spelled as requests. A transport adds how one request is carried, and how a watch is.
 
-A fenced client asks its guard before every write. The guard is asked at the last moment, when nothing is left to wait
-for (a turn under the rate limit, credentials, a server that said "later"), because what it knows may change meanwhile.
+A fenced client asks its guards before every write. They are asked at the last moment, when nothing is left to
+wait for (a turn under the rate limit, credentials, a server that said "later"), because what they know may change
+meanwhile.
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ class Verbs(ABC):
         """Carry one request, asking the guard right before a write leaves. Parameters of the query may be empty."""
 
     def fenced(self, guard: Callable[[], None]) -> Self:
-        """This client, but `guard` is called before each write and may raise. Reading stays free."""
-        assert self._guard is None, "one fence is enough"
+        """This client, but `guard` is called before each write and may raise. Reading stays free.
+
+        Fences add up: the guards are asked one after the other, the oldest first.
+        """
         fenced = copy.copy(self)
-        fenced._guard = guard
+        fenced._guard = guard if self._guard is None else _in_turn(self._guard, guard)
         return fenced
 
     async def list(
@@ -175,6 +178,14 @@ class Verbs(ABC):
         body = None if obj is None else obj if isinstance(obj, bytes) else msgspec.json.encode(obj)
         answer = await self._call(method, path, query, body, content_type)
         return msgspec.json.decode(answer) if answer else {}
+
+
+def _in_turn(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    def guard() -> None:
+        first()
+        second()
+
+    return guard
 
 
 def _whole(resource: Resource, obj: Obj) -> Obj:

@@ -3,7 +3,11 @@
 A refusal is an outcome. A conflict, a server error or a missing answer does not say whether the binding took place, so
 the pod is read: bound to our node is success however it came about; bound elsewhere, deleted or being deleted is
 failure; only a pod that is still unbound is bound again. While the server cannot be reached the outcome is waited for,
-never guessed. Right before it is sent, its node is looked at once more.
+never guessed.
+
+Right before a bind is sent, at every try, its node is looked at once more. A bind whose node was taken or closed since
+is not sent: its pod lost a race. If an earlier try had no answer, or one that leaves open what became of it, the pod is
+read for a while before that is said.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ from muster.scheduler.interface.events import (
 log = logging.getLogger(__name__)
 
 TRIES = 6
-
+REFUSALS = (409, 429)  # answers that say for sure that the binding did not take place
 
 Outcome = tuple[str, str]  # why it failed and the cause as `BindFailed` names it; two empty texts for a bound pod
 BOUND: Outcome = ("", "")
@@ -50,6 +54,10 @@ class BindConditions:
     rights: BindingRights
     lease: BindingLease | None = None  # shared with other schedulers
     fault_of: Callable[[Bind], str] = lambda bind: ""  # why the node is no longer free, as far as is known
+
+
+class NodeTaken(Exception):
+    """The node of a bind is no longer free, so it was not sent."""
 
 
 class BindingCall(ApiCall):
@@ -73,6 +81,7 @@ class BindingCall(ApiCall):
         self._clock = clock
         self._report = report
         self._conditions = conditions
+        self._sent = False  # at least once
         if conditions.lease is not None:
             conditions.lease.enter()
 
@@ -116,23 +125,38 @@ class BindingCall(ApiCall):
 
     async def _send(self) -> Outcome:
         pod, node = self.decision.pod, self.decision.node
+        client = self._client.fenced(self._look_again)
         backoff = Backoff(self._clock, first=0.05, most=5.0)
+        unsure = False  # whether an earlier try may still take place
         while True:
             try:
-                await self._client.bind(pod.namespace, pod.name, pod.uid, node)
+                await client.bind(pod.namespace, pod.name, pod.uid, node)
                 return BOUND
+            except NodeTaken as error:
+                if not self._sent:
+                    return str(error), LOST_RACE
+                reason: Exception = error
             except ApiError as error:
                 if error.code != 409 and not is_transient(error):
                     return error_text(error, "create", "pods/binding"), _cause_of(error)
-                reason: Exception = error
-            except (ConnectionError, TimeoutError) as error:
+                unsure = unsure or error.code not in REFUSALS
                 reason = error
+            except (ConnectionError, TimeoutError) as error:
+                unsure, reason = True, error
             outcome = await self._outcome(backoff)
             if outcome is not None:
                 return outcome
-            if backoff.tries >= TRIES:
-                return error_text(reason, "create", "pods/binding"), REFUSED
+            taken = isinstance(reason, NodeTaken)
+            if backoff.tries >= TRIES or (taken and not unsure):
+                return (str(reason), LOST_RACE) if taken else (error_text(reason, "create", "pods/binding"), REFUSED)
             await backoff.wait(reason)
+
+    def _look_again(self) -> None:
+        """The client asks this whenever the bind is about to leave, also when it sends it again by itself."""
+        fault = self._conditions.fault_of(self.decision)
+        if fault:
+            raise NodeTaken(fault)
+        self._sent = True
 
     async def _outcome(self, backoff: Backoff) -> Outcome | None:
         """Whether the pod is bound to our node, or why it never will be; None if it is still unbound."""
