@@ -65,6 +65,7 @@ class Invariants:
         self._last_bind: dict[str, float] = {}  # group -> when a bind of it was last in flight
         self._lost: dict[str, int] = {}  # group -> members that were bound and went, by whatever cause
         self._started: set[str] = set()  # groups that had their minimum since they last had nobody
+        self._bound_by_others: set[str] = set()  # groups with a member that somebody else bound, likewise
         self._first_sent: dict[tuple[str, str, str], float] = {}
         self._partial_since: dict[str, float] = {}
         self._left_behind: dict[str, None] = {}  # uids of pods whose group was evicted as a whole
@@ -181,6 +182,7 @@ class Invariants:
         bound = self._bound_members(group)
         if not bound:
             self._started.discard(group)
+            self._bound_by_others.discard(group)
             self._lost.pop(group, None)
         elif found and bound + self._lost.get(group, 0) >= minimum_of(found[-1].object()):
             self._started.add(group)
@@ -196,7 +198,7 @@ class Invariants:
         self._bound_by[uid] = (who, entry.revision)
         self._unbound_until[uid] = self._world.loop.now
         if origin is None or who not in self._world.scheduler_names:
-            self._started.add(group_of(pod))  # half a gang that somebody else has bound is not our doing
+            self._bound_by_others.add(group_of(pod))
             return
         if pod["metadata"].get("deletionTimestamp"):
             self._complain(f"I7 {who} bound {pod['metadata']['name']}, which was being deleted")
@@ -249,11 +251,14 @@ class Invariants:
     # --- evictions ---------------------------------------------------------------------------------
 
     def _evicted(self, entry: Entry, before: Obj) -> None:
-        """I11: a victim was marked, and somebody more important was waiting; or its gang is given back."""
+        """I11: a victim was marked, and somebody more important was waiting; or its gang is given back.
+
+        A gang below its minimum is given back whoever has bound its members.
+        """
         meta = before["metadata"]
         group = group_of(before)
         if not is_marked(before):
-            if not group or not self.is_partial(group):
+            if not group or not self._never_started(group):
                 self._complain(f"I11 {meta['name']} was evicted without a mark")
             return
         self._world.counts["preemption"] += 1
@@ -307,10 +312,13 @@ class Invariants:
         return [pod for pod in self._pods.values() if group_of(pod) == group]
 
     def is_partial(self, name: str) -> bool:
+        """Whether a gang is bound below its minimum by our doing, which it is not if somebody else bound a member."""
+        return self._never_started(name) and name not in self._bound_by_others
+
+    def _never_started(self, name: str) -> bool:
         """Whether members are bound of a gang that never had its minimum, and not because some went."""
-        return bool((GROUPS, "default", name) in self._history.keys and self._bound_members(name)) and (
-            name not in self._started
-        )
+        known = (GROUPS, "default", name) in self._history.keys
+        return known and bool(self._bound_members(name)) and name not in self._started
 
     def partial_groups(self) -> list[str]:
         """I1: the gangs that are bound in part while none of their binds is in flight."""

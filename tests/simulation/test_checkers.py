@@ -196,6 +196,21 @@ def test_i11_not_a_victim_of_somebody_more_important(record: Record):
     assert record.wrong == []
 
 
+@pytest.mark.parametrize(("minimum", "complaints"), [(2, 0), (1, 1)])
+def test_i11_what_somebody_else_bound_is_given_back_unmarked_below_the_minimum(
+    record: Record, minimum: int, complaints: int
+):
+    record.leads("a-1")
+    record.say_group("g", minimum)
+    for name in ("g-0", "g-1"):
+        record.say_pod(name, group="g")
+    record.say_pod("g-0", "n0", by=record.exchange(record.client("foreign")), group="g")
+    assert record.world.invariants.partial_groups() == []  # not our doing
+    going = {"deletionTimestamp": "2027-01-01T00:00:00Z"}
+    record.say_pod("g-0", "n0", by=record.engine(), group="g", meta=going)
+    assert len([each for each in record.wrong if "without a mark" in each]) == len(record.wrong) == complaints
+
+
 @pytest.mark.parametrize(
     ("root", "other", "complaints"),
     [
