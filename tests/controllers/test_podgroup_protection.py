@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
+from muster.api.errors import ApiError
 from muster.api.groups import COMPOSITE_PROTECTION, POD_GROUP_PROTECTION
-from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
+from muster.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, Resource
+from muster.client.local import LocalClient
+from muster.client.protocol import WatchEvent
 from tests.controllers.conftest import World
 
 NAME = "podgroup-protection-controller"
@@ -105,5 +110,36 @@ async def test_a_group_deleted_while_nobody_watched_goes_after_a_restart(world: 
     await world.client.delete(POD_GROUPS, "g", "default")
 
     await world.start(NAME)
+
+    assert await world.get(POD_GROUPS, "g") is None
+
+
+class WithoutPodEvents(LocalClient):
+    """A client whose watch of pods shows nothing and has expired once it ends."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.server)
+        self.expired = asyncio.Event()
+
+    async def watch(self, resource: Resource, *args: Any, **options: Any) -> AsyncIterator[WatchEvent]:
+        if resource == PODS and not self.expired.is_set():
+            await self.expired.wait()
+            raise ApiError(410, "Expired", "too old resource version")
+        async for event in super().watch(resource, *args, **options):
+            yield event
+
+
+async def test_a_group_goes_although_the_watch_never_showed_the_pods_that_held_it(world: World):
+    world.client = client = WithoutPodEvents(world)
+    await world.start(NAME)
+    await a_group(world)
+    await world.pod("a", schedulingGroup={"podGroupName": "g"})
+    await client.delete(POD_GROUPS, "g", "default")
+    await world.settle()
+    assert await world.get(POD_GROUPS, "g") is not None  # the server knows the pod, the watch does not
+
+    await client.delete(PODS, "a", "default")
+    client.expired.set()  # what is listed now has no pod
+    await world.advance(30.0)
 
     assert await world.get(POD_GROUPS, "g") is None

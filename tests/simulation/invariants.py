@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.amounts import cpu_of, cpu_of_pod
-from tests.simulation.history import DELETED, Entry, History
+from tests.simulation.history import DELETED, Entry, History, Key
 from tests.simulation.network import Exchange
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Obj = dict[str, Any]
 PODS, NODES, LEASES = "pods", "nodes", "leases.coordination.k8s.io"
 GROUPS = "podgroups.scheduling.k8s.io"
+COMPOSITES = "compositepodgroups.scheduling.k8s.io"
 ENDED = ("Succeeded", "Failed")
 CANARY = b"canary-4f1c2b"
 ELECTION = (LEASES, "kube-system", "muster")
@@ -56,11 +57,13 @@ class Invariants:
         self._bound_by: dict[str, tuple[str, int]] = {}  # uid -> scheduler that bound it, revision
         self._unbound_until: dict[str, float] = {}  # uid of a pod that waited -> when it waited last
         self._priority: dict[str, int] = {}
+        self._gone: dict[str, tuple[str, float]] = {}  # uid of a pod that is gone -> its group, since when
         self._holders: list[tuple[float, str]] = []
         self._binding: dict[Exchange, str] = {}  # bind requests in flight -> group
         self._last_bind: dict[str, float] = {}  # group -> when a bind of it was last in flight
         self._lost: dict[str, int] = {}  # group -> members that were bound and went, by whatever cause
         self._started: set[str] = set()  # groups that had their minimum since they last had nobody
+        self._bound_by_others: set[str] = set()  # groups with a member that somebody else bound, likewise
         self._partial_since: dict[str, float] = {}
         self._left_behind: dict[str, None] = {}  # uids of pods whose group was evicted as a whole
         history.listeners.append(self.changed)
@@ -142,6 +145,7 @@ class Invariants:
             self._complain(f"I7 pod {name} moved from {old} to {node}")
         if entry.type == DELETED:
             self._pods.pop(name, None)
+            self._gone[uid] = (group_of(pod), self._world.loop.now)
         else:
             self._pods[name] = pod
             if not node:
@@ -172,6 +176,7 @@ class Invariants:
         bound = self._bound_members(group)
         if not bound:
             self._started.discard(group)
+            self._bound_by_others.discard(group)
             self._lost.pop(group, None)
         elif found and bound + self._lost.get(group, 0) >= minimum_of(found[-1].object()):
             self._started.add(group)
@@ -187,7 +192,7 @@ class Invariants:
         self._bound_by[uid] = (who, entry.revision)
         self._unbound_until[uid] = self._world.loop.now
         if origin is None or who not in self._world.scheduler_names:
-            self._started.add(group_of(pod))  # half a gang that somebody else has bound is not our doing
+            self._bound_by_others.add(group_of(pod))
             return
         if pod["metadata"].get("deletionTimestamp"):
             self._complain(f"I7 {who} bound {pod['metadata']['name']}, which was being deleted")
@@ -239,11 +244,14 @@ class Invariants:
     # --- evictions ---------------------------------------------------------------------------------
 
     def _evicted(self, entry: Entry, before: Obj) -> None:
-        """I11: a victim was marked, and somebody more important was waiting; or its gang is given back."""
+        """I11: a victim was marked, and somebody more important was waiting; or its gang is given back.
+
+        A gang below its minimum is given back whoever has bound its members.
+        """
         meta = before["metadata"]
-        uid, group = meta["uid"], group_of(before)
+        group = group_of(before)
         if not is_marked(before):
-            if not group or not self.is_partial(group):
+            if not group or not self._never_started(group):
                 self._complain(f"I11 {meta['name']} was evicted without a mark")
             return
         self._world.counts["preemption"] += 1
@@ -259,8 +267,31 @@ class Invariants:
             for other, until in self._unbound_until.items()
             if until >= since or (other in names and not self._is_bound(other))
         ]
-        if not any(self._priority[other] > self._priority[uid] for other in waiting):
+        least = self._least_priority(before, since)
+        if not any(self._priority[other] > least for other in waiting):
             self._complain(f"I11 {meta['name']} was evicted and nobody more important waits")
+
+    def _least_priority(self, pod: Obj, since: float) -> int:
+        """The lowest priority that a victim has had lately.
+
+        It is that of its root, and where the root names no class, the lowest in the tree. Without a root it is its own.
+        """
+        own = self._priority[pod["metadata"]["uid"]]
+        root = self._root_of(group_of(pod))
+        found = self._history.keys.get(root, [])
+        lately = [entry.object()["spec"] for entry in found if entry.at >= since] or [
+            entry.object()["spec"] for entry in found[-1:] if entry.type != DELETED
+        ]
+        alive = {each["metadata"]["uid"]: group_of(each) for each in self._pods.values()}
+        alive |= {uid: group for uid, (group, at) in self._gone.items() if at >= since}
+        lowest = min((self._priority[uid] for uid, group in alive.items() if self._root_of(group) == root), default=own)
+        return min((spec.get("priority") or lowest for spec in lately), default=own)
+
+    def _root_of(self, group: str) -> Key:
+        """The root of a group's tree; trees have two levels here."""
+        found = self._history.keys.get((GROUPS, "default", group), [])
+        parent = found[-1].object()["spec"].get("parentCompositePodGroupName") if found else ""
+        return (COMPOSITES, "default", parent) if parent else (GROUPS, "default", group)
 
     def _is_bound(self, uid: str) -> bool:
         return uid in self._bound_by
@@ -274,10 +305,13 @@ class Invariants:
         return [pod for pod in self._pods.values() if group_of(pod) == group]
 
     def is_partial(self, name: str) -> bool:
+        """Whether a gang is bound below its minimum by our doing, which it is not if somebody else bound a member."""
+        return self._never_started(name) and name not in self._bound_by_others
+
+    def _never_started(self, name: str) -> bool:
         """Whether members are bound of a gang that never had its minimum, and not because some went."""
-        return bool((GROUPS, "default", name) in self._history.keys and self._bound_members(name)) and (
-            name not in self._started
-        )
+        known = (GROUPS, "default", name) in self._history.keys
+        return known and bool(self._bound_members(name)) and name not in self._started
 
     def partial_groups(self) -> list[str]:
         """I1: the gangs that are bound in part while none of their binds is in flight."""

@@ -201,9 +201,9 @@ BUGS = (
     Bug(
         "a group goes while its pods are there",
         "controllers/podgroup_protection.py",
-        "        elif held and not self._in_use(composite, (namespace, name)) "
-        "and not await self._used_live(composite, group):\n",
-        "        elif held:\n",
+        "        elif held and not self._in_use(composite, (namespace, name)):\n"
+        "            if await self._used_live(composite, group):\n",
+        "        elif held:\n            if not held:\n",
     ),
     Bug(
         "pods are counted twice in a quota",

@@ -211,6 +211,43 @@ def test_i11_not_a_victim_of_somebody_more_important(record: Record):
     assert record.wrong == []
 
 
+@pytest.mark.parametrize(("minimum", "complaints"), [(2, 0), (1, 1)])
+def test_i11_what_somebody_else_bound_is_given_back_unmarked_below_the_minimum(
+    record: Record, minimum: int, complaints: int
+):
+    record.leads("a-1")
+    record.say_group("g", minimum)
+    for name in ("g-0", "g-1"):
+        record.say_pod(name, group="g")
+    record.say_pod("g-0", "n0", by=record.exchange(record.client("foreign")), group="g")
+    assert record.world.invariants.partial_groups() == []  # not our doing
+    going = {"deletionTimestamp": "2027-01-01T00:00:00Z"}
+    record.say_pod("g-0", "n0", by=record.engine(), group="g", meta=going)
+    assert len([each for each in record.wrong if "without a mark" in each]) == len(record.wrong) == complaints
+
+
+@pytest.mark.parametrize(
+    ("root", "other", "complaints"),
+    [
+        ({"priority": 0}, 0, 0),  # names no class: the tree has the lowest priority of its pods
+        ({"priority": 0}, 100, 1),
+        ({"priority": 100, "priorityClassName": "important"}, 0, 1),  # the class counts, whatever the pods say
+    ],
+)
+def test_i11_the_priority_of_a_victim_is_that_of_its_tree(record: Record, root: Any, other: int, complaints: int):
+    record.leads("a-1")
+    mark = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    going = {"deletionTimestamp": "2027-01-01T00:00:00Z"}
+    record.say_group("g", 1, **root)
+    record.say_pod("g-other", group="g", spec={"priority": other})
+    record.say_pod("p", group="g", spec={"priority": 100})
+    record.say_pod("p", "n0", by=record.engine(), group="g", spec={"priority": 100})
+    record.say_pod("important", spec={"priority": 100})
+    record.say_pod("p", "n0", by=record.engine(), group="g", spec={"priority": 100}, **mark)
+    record.say_pod("p", "n0", by=record.engine(), group="g", spec={"priority": 100}, meta=going, **mark)
+    assert len([each for each in record.wrong if "nobody more important" in each]) == len(record.wrong) == complaints
+
+
 def test_i13_a_secret_in_another_object(record: Record):
     record.say("secrets", {"metadata": {"name": "s"}, "data": CANARY.decode()})
     assert record.wrong == []

@@ -16,6 +16,7 @@ from muster.controllers.finalizers import add_finalizer, remove_finalizer
 from muster.controllers.objects import PodView, UnstructuredObject
 
 GroupKey = tuple[str, str, str]  # plural, namespace, name
+_ASK_AGAIN = 5.0  # seconds until a group is looked at again whose members only the server knows
 
 
 class PodGroupProtection(Controller):
@@ -78,7 +79,9 @@ class PodGroupProtection(Controller):
         if group.metadata.deletion_timestamp is None:
             if not held:
                 await add_finalizer(self.client, resource, group.metadata, finalizer)
-        elif held and not self._in_use(composite, (namespace, name)) and not await self._used_live(composite, group):
+        elif held and not self._in_use(composite, (namespace, name)):
+            if await self._used_live(composite, group):
+                return _ASK_AGAIN  # the watch may never show that member: it can be gone before it is listed again
             await remove_finalizer(self.client, resource, group.metadata, finalizer)
         return None
 
