@@ -181,7 +181,8 @@ def test_get_in_every_output(kubectl: Kubectl, cluster: Cluster, namespace: str)
         cluster.client.create(POD_GROUPS if obj["kind"] == "PodGroup" else PODS, obj)
     table = kubectl("get", "pg")
     assert table.split()[:6] == ["NAME", "POLICY", "WORKLOAD", "MEMBERS", "STATUS", "AGE"]
-    assert kubectl("get", "pg", "-o", "wide").splitlines()[0].split()[-3:] == ["REASON", "TOPOLOGY", "PRIORITY"]
+    wide = kubectl("get", "pg", "-o", "wide").splitlines()[0]
+    assert wide.split()[-5:] == ["REASON", "TOPOLOGY", "PRIORITY", "MADE", "FOR"]
     assert kubectl("get", "pods", "-o", "name").split() == ["pod/g-0", "pod/g-1"]
     assert len(json.loads(kubectl("get", "pods", "-o", "json"))["items"]) == 2
     assert yaml.safe_load(kubectl("get", "pod", "g-0", "-o", "yaml"))["kind"] == "Pod"
