@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import aiohttp
 import msgspec
 import pytest
-from load import client_tls
 from yarl import URL
 
+from load import client_tls
 from muster.plane.plane import Plane
 from muster.server.auth.bootstrap import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from muster.server.resources.kind import Kind

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from data_directory import copied, damaged, pods, rows
 from history import check_clients, check_log
-from load import LOST, PODS, Wire, Writer
 from process import Server
+
+from load import LOST, PODS, Wire, Writer
 
 pytestmark = pytest.mark.slow
 ROOM = 1_500_000

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from data_directory import copied, damaged, pods, rows
 from history import check_clients, check_log, check_watch
-from load import LOST, Watcher, Wire, Writer, stored_wrongly
 from process import Server
+
+from load import LOST, Watcher, Wire, Writer, stored_wrongly
 
 WRITERS = 5
 

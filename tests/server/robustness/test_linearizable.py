@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from history import Entry, check_clients, check_log, check_watch
-from load import Watcher, Wire, Writer
 
+from load import Watcher, Wire, Writer
 from muster.plane.options import Options
 from muster.plane.plane import Plane
 from muster.server.store.base import Store

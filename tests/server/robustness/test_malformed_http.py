@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
-from load import client_tls
 
+from load import client_tls
 from muster.plane.plane import Plane
 from muster.testing import api_server
 
