@@ -245,3 +245,38 @@ def test_a_gang_starts_with_room_for_all_and_their_seats_are_held(nodes: int, se
         move(life, choice)
         life.check()
     assert set(life.gangs) == set(GROUPS)
+
+
+# A member whose bind was refused lost its seat to a single pod, and waits beside the seat held for another.
+LOST_A_SEAT = (
+    (Life.create_member, 0),
+    (Life.create_member, 0),
+    (Life.create_member, 1),
+    (Life.add_node, 0),
+    (Life.refuse_a_bind, 1),
+    (Life.create_single, 1),
+    (Life.create_member, 1),
+)
+
+
+def a_life_that_lost_a_seat() -> Life:
+    life = Life(2, 0, ((1, 1, 2, False), (1, 2, 3, False)))
+    for move, choice in LOST_A_SEAT:
+        move(life, choice)
+        life.check()
+    assert [size for _, size in life._held("green")] == [2]
+    return life
+
+
+def test_the_seats_held_for_its_own_members_do_not_keep_a_gang_from_room_that_appears():
+    life = a_life_that_lost_a_seat()
+    life.add_node(0)
+    life.check()
+    assert set(life.world.bound("green")) == {"green-0", "green-1"}
+
+
+def test_a_held_seat_that_a_higher_priority_took_is_given_back_although_a_member_is_pending():
+    life = a_life_that_lost_a_seat()
+    life.create_single(0)
+    life.check()
+    assert life._held("green") == []

@@ -235,14 +235,34 @@ def lost_seats(state: SchedulerState) -> list[EntityKey]:
     lost: list[EntityKey] = []
     for key in state.nominations.take_changed(state.signals.log):
         top = state.top(key)
-        if top is None or top.pending_below or top.in_flight:
+        if top is None or top.in_flight:
             continue  # its own attempt will tell
+        if top.pending_below:
+            _release_taken(state, key)
+            continue
         entity = QueuedEntity(key, group=top, priority=priority_of(top), partly_bound=top.partly_bound)
         if held_placement(state, entity, current_request(state, entity)) is None:
             state.measurements.add_held(LOST, len(state.nominations.held(key)))
             state.nominations.release(key)
             lost.append(key)
     return lost
+
+
+def _release_taken(state: SchedulerState, key: EntityKey) -> None:
+    """Give back the seats of a tree on nodes that have no room for them any more; its pending pods keep it in line."""
+    cluster = state.cluster
+    for node in sorted({seat.node for seat in state.nominations.held(key)}):
+        slot = cluster.index.get(node)
+        seats = {uid: seat.shape for uid, seat in state.nominations.held_by_uid(key).items() if seat.node == node}
+        if slot is not None:
+            free = cluster.alloc[:, slot] - cluster.used[:, slot]
+            for shape in seats.values():
+                vector = shape.footprint.vector
+                free[: len(vector)] -= vector
+            if (free >= 0).all():
+                continue
+        state.measurements.add_held(LOST, len(seats))
+        state.nominations.release(key, seats)
 
 
 def time_out(state: SchedulerState, now: float) -> list[EntityKey]:

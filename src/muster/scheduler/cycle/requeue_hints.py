@@ -37,12 +37,15 @@ def failure_hints(state: SchedulerState, entity: QueuedEntity, evaluation: Evalu
     proven = proven and all(map(state.evaluator.independent, shapes_of(request).values()))
     # Reservations are not for those that are bound in part, nor for those that are gone in time.
     reserved = (entity.partly_bound, state.longest_run(entity))
-    key = (_asked(request), entity.priority, preempts, proven, undecided, reserved)
+    # Nor do seats that are held for its own members keep an entity away.
+    holder = entity.key if state.nominations.held(entity.key) else None
+    key = (_asked(request), entity.priority, preempts, proven, undecided, reserved, holder)
     return _hints(
         state,
         request,
         key,
         entity.priority,
+        holder=holder,
         preempts=preempts,
         proven=proven,
         undecided=undecided,
@@ -65,7 +68,8 @@ def preempting_hints(state: SchedulerState, entity: QueuedEntity, request: Group
 
 def holding_hints(state: SchedulerState, entity: QueuedEntity, request: GroupRequest) -> RequeueHints:
     """Seats are held for a part of what is expected, or pending pods found no place beside them."""
-    return _hints(state, request, ("holding", entity.key), entity.priority, preempts=False, proven=False)
+    key = ("holding", entity.key)
+    return _hints(state, request, key, entity.priority, holder=entity.key, preempts=False, proven=False)
 
 
 def fault_hints(state: SchedulerState, entity: QueuedEntity) -> RequeueHints:

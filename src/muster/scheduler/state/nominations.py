@@ -134,6 +134,10 @@ class Nominations:
         """The seats held for members of a tree, in order."""
         return [self._by_pod[uid] for uid in sorted(self._held.get(entity, ()))]
 
+    def held_by_uid(self, entity: EntityKey) -> dict[str, Nomination]:
+        """The seats held for members of a tree, by the uid that stands for the member."""
+        return {uid: self._by_pod[uid] for uid in sorted(self._held.get(entity, ()))}
+
     def holding(self) -> list[EntityKey]:
         """The trees that seats are held for."""
         return sorted(self._held)
